@@ -1,0 +1,54 @@
+// What a node is told: parsed and checked once, constant from then on.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/ip.h"
+#include "verbs/device.h"
+
+namespace ipoverbs::transport {
+
+// A peer: where it is, and which addresses are behind it. The prefixes say what is sent there and
+// what may come from there.
+struct PeerOptions {
+  std::string name;               // for people: as configured, or the underlay address
+  verbs::RemoteAddress underlay;  // its port is the peer's listening port
+  std::vector<Prefix> prefixes;   // without host bits
+};
+
+enum class Multicast : std::uint8_t {
+  Off,  // broadcast and multicast packets are dropped and counted
+  All,  // a unicast copy to every connected peer
+};
+
+struct Options {
+  std::uint16_t port = 7471;  // TCP port space of the connection manager, both ends
+  IpMtu mtu{65520};           // of the TUN interface, bytes
+  std::vector<Prefix> own;    // the addresses of the TUN interface: traffic from a peer is for them
+  std::vector<PeerOptions> peers;
+  verbs::PathOptions path;
+  Multicast multicast = Multicast::Off;
+
+  // Sessions.
+  Duration connect_timeout = std::chrono::seconds(3);     // an attempt is given up after it
+  Duration backoff_min = std::chrono::milliseconds(100);  // between attempts, doubled each time
+  Duration backoff_max = std::chrono::seconds(1);
+  Duration keepalive = std::chrono::seconds(1);  // sent when nothing else was
+  Duration dead_time = std::chrono::seconds(5);  // a peer from which nothing came is dead
+
+  // The data path, per worker.
+  std::uint32_t receive_buffers = 192;       // receives to be shared out as credits
+  std::uint32_t send_depth = 128;            // work requests in flight per session
+  std::uint32_t packets_per_message = 32;    // 1: no packing
+  std::uint32_t messages_per_doorbell = 16;  // 1: no chaining
+  std::uint32_t signal_interval = 16;        // one work request in so many is signalled
+  Duration spin{0};                          // polls so long after work before it sleeps
+  bool pin_workers = false;                  // worker i on the i-th CPU that the process may use
+};
+
+}  // namespace ipoverbs::transport
