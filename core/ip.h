@@ -95,7 +95,7 @@ struct Endpoint {
   [[nodiscard]] sockaddr_storage to_sockaddr() const;
   // nullopt if the family is neither AF_INET nor AF_INET6.
   [[nodiscard]] static std::optional<Endpoint> from_sockaddr(const sockaddr& address);
-  // "192.0.2.1:7471" or "[2001:db8::1]:7471".
+  // "192.0.2.1:4755" or "[2001:db8::1]:4755".
   [[nodiscard]] std::string to_string() const;
   friend auto operator<=>(const Endpoint&, const Endpoint&) = default;
 };

@@ -27,7 +27,7 @@ enum class Multicast : std::uint8_t {
 };
 
 struct Options {
-  std::uint16_t port = 7471;  // TCP port space of the connection manager, both ends
+  std::uint16_t port = 4755;  // TCP port space of the connection manager, both ends
   IpMtu mtu{65520};           // of the TUN interface, bytes
   std::vector<Prefix> own;    // the addresses of the TUN interface: traffic from a peer is for them
   std::vector<PeerOptions> peers;
