@@ -75,3 +75,14 @@ build() {
     fi
   ) 9> "$folder/.lock"
 }
+
+# The folder for what is dear to fetch and can be fetched again.
+cache_root() {
+  if [[ -n ${IPOVERBS_CACHE:-} ]]; then
+    echo "$IPOVERBS_CACHE"
+  elif [[ $EUID -eq 0 ]]; then
+    echo /var/cache/ipoverbs
+  else
+    echo "${XDG_CACHE_HOME:-$HOME/.cache}/ipoverbs"
+  fi
+}
