@@ -1,0 +1,254 @@
+#include "verbs/rdma/connection.h"
+
+#include <bit>
+#include <cerrno>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "verbs/rdma/address.h"
+#include "verbs/rdma/memlock.h"
+
+namespace ipoverbs::verbs {
+
+namespace {
+// A first try of 20 ms serves a neighbour that answers at once, 50 ms one that takes its time. 40
+// are two seconds, in which the kernel has asked for the neighbour twice.
+constexpr int kFirstResolveMs = 20;
+constexpr int kResolveMs = 50;
+constexpr unsigned kResolveAttempts = 40;
+// On InfiniBand the route is asked of the subnet manager.
+constexpr int kRouteMs = 2000;
+
+PathMtu path_mtu_bytes(ibv_mtu mtu) { return PathMtu(128U << static_cast<unsigned>(mtu)); }
+}  // namespace
+
+RdmaConnection::RdmaConnection(const DeviceShared& shared, const RemoteAddress& remote,
+                               const PathOptions& path)
+    : shared_(shared),
+      remote_(remote),
+      path_(path),
+      state_(State::Resolving),
+      id_(make_cm_id(shared.channel, this)) {
+  if (remote_.endpoint.address.is_link_local() && remote_.endpoint.scope == 0) {
+    remote_.endpoint.scope = shared.request.underlay.scope;
+  }
+  if (path_.traffic_class) {
+    set_byte_option(id_.get(), RDMA_OPTION_ID_TOS, *path_.traffic_class, "traffic class");
+  }
+  resolve_address();
+}
+
+RdmaConnection::RdmaConnection(const DeviceShared& shared, CmIdOwner id)
+    : shared_(shared), state_(State::Ready), id_(std::move(id)) {
+  id_->context = this;
+  const auto source = from_cm_address(id_->route.addr.dst_storage);
+  if (source) remote_.endpoint = *source;
+  remote_.by_gid = shared.request.by_gid;
+}
+
+RdmaConnection::~RdmaConnection() {
+  if (state_ == State::Connected) disconnect();
+}
+
+void RdmaConnection::resolve_address() {
+  Endpoint local = shared_.request.underlay;
+  local.port = 0;
+  sockaddr_storage from = to_cm_address(local, shared_.request.by_gid, path_.pkey);
+  sockaddr_storage to = to_cm_address(remote_.endpoint, remote_.by_gid, path_.pkey);
+  const int timeout_ms = attempts_++ == 0 ? kFirstResolveMs : kResolveMs;
+  if (rdma_resolve_addr(id_.get(), reinterpret_cast<sockaddr*>(&from),
+                        reinterpret_cast<sockaddr*>(&to), timeout_ms) != 0) {
+    throw SystemError(errno, fmt::format("resolve {} from {}", remote_.endpoint.address.to_string(),
+                                         local.address.to_string()));
+  }
+}
+
+void RdmaConnection::create_queue_pair(const QueuePairConfig& config) {
+  ibv_qp_init_attr attr{};
+  attr.qp_context = this;
+  attr.qp_type = IBV_QPT_RC;
+  attr.send_cq = attr.recv_cq = config.completion_queue->raw();
+  attr.cap.max_send_wr = config.send_depth;
+  attr.cap.max_send_sge = config.send_sge;
+  if (config.shared_receive_queue != nullptr) {
+    attr.srq = config.shared_receive_queue->raw();
+  } else {
+    attr.cap.max_recv_wr = config.receive_depth;
+    attr.cap.max_recv_sge = 1;
+  }
+  if (rdma_create_qp(id_.get(), shared_.pd, &attr) != 0) {
+    throw_allocation_error(
+        errno,
+        fmt::format("create a queue pair of {} sends and {} receives on {}", config.send_depth,
+                    attr.cap.max_recv_wr, shared_.capabilities.device),
+        0);
+  }
+  queue_pair_.reset(id_.get());
+}
+
+rdma_conn_param RdmaConnection::parameters(std::span<const std::byte> private_data,
+                                           std::size_t limit, const char* message) const {
+  // Checked here, because a failed rdma_accept rejects the far end for good.
+  if (private_data.size() > limit) {
+    throw SystemError(EINVAL, fmt::format("put {} bytes of private data into a {}, which holds {}",
+                                          private_data.size(), message, limit));
+  }
+  rdma_conn_param parameters{};
+  parameters.private_data = private_data.data();
+  parameters.private_data_len = static_cast<std::uint8_t>(private_data.size());
+  parameters.flow_control = 1;
+  parameters.retry_count = shared_.request.timers.retry_count;
+  parameters.rnr_retry_count = shared_.request.timers.rnr_retry;
+  return parameters;
+}
+
+void RdmaConnection::connect(std::span<const std::byte> private_data) {
+  rdma_conn_param conn = parameters(private_data, kConnectPrivateData, "connect request");
+  set_byte_option(id_.get(), RDMA_OPTION_ID_ACK_TIMEOUT, shared_.request.timers.ack_timeout,
+                  "ACK timeout");
+  if (rdma_connect(id_.get(), &conn) != 0) {
+    throw SystemError(errno, fmt::format("connect to {}", remote_.endpoint.to_string()));
+  }
+  state_ = State::Connecting;
+}
+
+void RdmaConnection::accept(std::span<const std::byte> private_data) {
+  rdma_conn_param conn = parameters(private_data, kAcceptPrivateData, "connect reply");
+  set_byte_option(id_.get(), RDMA_OPTION_ID_ACK_TIMEOUT, shared_.request.timers.ack_timeout,
+                  "ACK timeout");
+  if (rdma_accept(id_.get(), &conn) != 0) {
+    throw SystemError(errno,
+                      fmt::format("accept the connection of {}", remote_.endpoint.to_string()));
+  }
+  state_ = State::Connecting;
+  set_min_rnr_timer();
+}
+
+void RdmaConnection::reject(std::span<const std::byte> private_data) {
+  const rdma_conn_param conn = parameters(private_data, kRejectPrivateData, "reject");
+  if (rdma_reject(id_.get(), conn.private_data, conn.private_data_len) != 0) {
+    throw SystemError(errno,
+                      fmt::format("reject the connection of {}", remote_.endpoint.to_string()));
+  }
+  state_ = State::Closed;
+}
+
+void RdmaConnection::disconnect() noexcept {
+  // EINVAL in a state that has nothing to disconnect, which is all right.
+  if (queue_pair_) rdma_disconnect(id_.get());
+}
+
+Endpoint RdmaConnection::remote() const { return remote_.endpoint; }
+
+QueuePairAttributes RdmaConnection::attributes() const {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  const int mask = IBV_QP_PATH_MTU | IBV_QP_TIMEOUT | IBV_QP_MIN_RNR_TIMER;
+  if (!queue_pair_) throw SystemError(EINVAL, "query a queue pair that is not there");
+  if (const int error = ibv_query_qp(id_->qp, &attr, mask, &init); error != 0) {
+    throw SystemError(error, fmt::format("query queue pair {:#x} of {}", id_->qp->qp_num,
+                                         shared_.capabilities.device));
+  }
+  return {.number = QpNumber(id_->qp->qp_num),
+          .path_mtu = path_mtu_bytes(attr.path_mtu),
+          .ack_timeout = attr.timeout,
+          .min_rnr_timer = attr.min_rnr_timer};
+}
+
+void RdmaConnection::set_min_rnr_timer() noexcept {
+  // iWARP has no RNR NAK.
+  if (!queue_pair_ || shared_.capabilities.link == "iWARP") return;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.min_rnr_timer = shared_.request.timers.min_rnr_timer;
+  const int error = ibv_modify_qp(id_->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+  if (error != 0) {
+    shared_.logger->warn("{}: cannot set min_rnr_timer of queue pair {:#x}, 655 ms remain: {}",
+                         shared_.capabilities.device, id_->qp->qp_num, status_text(error));
+  }
+}
+
+bool RdmaConnection::failed(Event& out, const std::string& what) {
+  state_ = State::Closed;
+  out.kind = EventKind::Failed;
+  out.detail = what;
+  return true;
+}
+
+bool RdmaConnection::address_resolved(Event& out) {
+  state_ = State::Routing;
+  if (rdma_resolve_route(id_.get(), kRouteMs) == 0) return false;
+  out.status = -errno;
+  return failed(out, fmt::format("no route: {}", status_text(errno)));
+}
+
+bool RdmaConnection::address_failed(int status, Event& out) {
+  if (status == -ETIMEDOUT && attempts_ < kResolveAttempts) {
+    try {
+      resolve_address();
+      return false;
+    } catch (const SystemError& error) {
+      out.status = -error.code().value();
+      return failed(out, error.what());
+    }
+  }
+  return failed(out, status == -ETIMEDOUT
+                         ? "the address does not answer (no neighbour on the underlay)"
+                         : fmt::format("cannot resolve the address: {}", status_text(status)));
+}
+
+bool RdmaConnection::disconnected(Event& out) {
+  if (state_ == State::Closed) return false;
+  disconnect();
+  state_ = State::Closed;
+  out.kind = EventKind::Disconnected;
+  return true;
+}
+
+bool RdmaConnection::translate(const CmEvent& in, Event& out) {
+  out.connection = this;
+  out.private_data = in.private_data();
+  out.status = in.status;
+  switch (in.type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      return address_resolved(out);
+    case RDMA_CM_EVENT_ADDR_ERROR:
+      return address_failed(in.status, out);
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      state_ = State::Ready;
+      out.kind = EventKind::RouteResolved;
+      return true;
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+      return failed(out, fmt::format("no route: {}", status_text(in.status)));
+    case RDMA_CM_EVENT_ESTABLISHED:
+      state_ = State::Connected;
+      set_min_rnr_timer();
+      out.kind = EventKind::Established;
+      return true;
+    case RDMA_CM_EVENT_REJECTED:
+      state_ = State::Closed;
+      out.kind = EventKind::Rejected;
+      out.detail = reject_reason(in.status);
+      return true;
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+      return failed(out, fmt::format("connecting failed: {}", status_text(in.status)));
+    case RDMA_CM_EVENT_UNREACHABLE:
+      return failed(out, fmt::format("unreachable: {}", status_text(in.status)));
+    case RDMA_CM_EVENT_DISCONNECTED:
+      return disconnected(out);
+    case RDMA_CM_EVENT_ADDR_CHANGE:
+      out.kind = EventKind::AddressChanged;
+      out.detail = "the hardware address of the underlay's interface changed";
+      return true;
+    default:
+      return false;  // TIMEWAIT_EXIT; the device's own events are the device's
+  }
+}
+
+void RdmaConnection::data_before_established() noexcept {
+  if (state_ == State::Connecting) rdma_notify(id_.get(), IBV_EVENT_COMM_EST);
+}
+
+}  // namespace ipoverbs::verbs
