@@ -1,0 +1,113 @@
+// The few requests of rtnetlink(7) that a TUN interface needs, over libnl-3.
+//
+// The messages are built from raw attributes: libnl-route 3.7 knows neither gso_max_size nor what
+// the kernel tells about a TUN, and its error codes lose the errno that decides what to do.
+#pragma once
+
+#include <netlink/netlink.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ip.h"
+#include "tun/statistics.h"
+
+struct nl_msg;
+
+namespace ipoverbs::tun {
+
+// What the kernel tells about a TUN (IFLA_INFO_DATA of kind "tun", tun_fill_info()).
+struct TunInfo {
+  bool tap = false;
+  bool persistent = false;
+  bool multi_queue = false;
+  std::uint32_t queues = 0;  // attached, disabled ones included
+};
+
+struct LinkInfo {
+  int index = 0;
+  std::string kind;  // "" for hardware
+  bool up = false;   // IFF_UP: wanted up by the administrator
+  std::uint32_t mtu = 0;
+  std::uint32_t queue_length = 0;
+  std::uint32_t gso_max_size = 0;
+  std::uint32_t gso_max_segments = 0;
+  std::optional<TunInfo> tun;
+  Statistics statistics;
+};
+
+// What to change; what is empty stays as it is.
+struct LinkChange {
+  std::optional<bool> up{};
+  std::optional<std::uint32_t> mtu{};
+  std::optional<std::uint32_t> queue_length{};
+  std::optional<std::uint32_t> gso_max_size{};
+  std::optional<std::uint32_t> gso_max_segments{};
+  bool no_ipv6_address_generation = false;  // addr_gen_mode none
+};
+
+// A netlink socket in the network namespace of the thread that made it. One thread at a time. Each
+// request waits for the kernel's answer. Functions that return int return an errno value, 0 for
+// success; the others throw SystemError.
+class RouteSocket {
+ public:
+  RouteSocket();
+
+  [[nodiscard]] std::optional<LinkInfo> find_link(const std::string& name);
+  [[nodiscard]] LinkInfo link(int index);
+  [[nodiscard]] int change_link(int index, const LinkChange& change);
+
+  // The addresses of the interface, each with its prefix length.
+  [[nodiscard]] std::vector<Prefix> addresses(int index);
+  [[nodiscard]] int add_address(int index, const Prefix& address);
+  [[nodiscard]] int remove_address(int index, const Prefix& address);
+
+  // The unicast routes of the main table through the interface.
+  [[nodiscard]] std::vector<Prefix> routes(int index);
+  [[nodiscard]] int add_route(int index, const Prefix& route);
+  [[nodiscard]] int remove_route(int index, const Prefix& route);
+
+ private:
+  using Handler = std::function<void(nlmsghdr&)>;
+  struct Message;
+
+  int transact(const Message& message, const Handler& on_answer = {});
+  std::optional<LinkInfo> get_link(const Message& request, const std::string& what);
+  int change_address(int type, int flags, int index, const Prefix& address);
+  int change_route(int type, int flags, int index, const Prefix& route);
+
+  struct Free {
+    void operator()(nl_sock* socket) const noexcept { ::nl_socket_free(socket); }
+  };
+  std::unique_ptr<nl_sock, Free> socket_;
+};
+
+// A nonblocking netlink socket that hears of changes to links, in the network namespace of the
+// thread that made it.
+class LinkWatch {
+ public:
+  // Throws SystemError.
+  LinkWatch();
+  [[nodiscard]] int fd() const;
+
+  struct News {
+    bool went_down = false;  // at least once since the last call
+    bool removed = false;
+    bool lost = false;       // the kernel had more to tell than the socket could hold
+    std::optional<bool> up;  // what the last message said
+  };
+  // What was heard of interface `index` since the last call. Does not wait.
+  [[nodiscard]] News read(int index);
+
+ private:
+  struct Free {
+    void operator()(nl_sock* socket) const noexcept { ::nl_socket_free(socket); }
+  };
+  std::unique_ptr<nl_sock, Free> socket_;
+};
+
+}  // namespace ipoverbs::tun
