@@ -42,8 +42,10 @@ struct Options {
   Duration dead_time = std::chrono::seconds(5);  // a peer from which nothing came is dead
 
   // The data path, per worker.
-  std::uint32_t receive_buffers = 192;       // receives to be shared out as credits
-  std::uint32_t send_depth = 128;            // work requests in flight per session
+  std::uint32_t receive_buffers = 128;    // receives that sessions share, beyond a few of their own
+  std::uint32_t slabs = 64;               // of 256 KiB, to send from
+  std::uint32_t window_bytes = 1U << 20;  // in flight per session; more waits in the TUN
+  std::uint32_t send_depth = 128;         // work requests in flight per session
   std::uint32_t packets_per_message = 32;    // 1: no packing
   std::uint32_t messages_per_doorbell = 16;  // 1: no chaining
   std::uint32_t signal_interval = 16;        // one work request in so many is signalled

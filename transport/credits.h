@@ -1,0 +1,102 @@
+// Credits: how many messages each end may send, so that every one finds a receive and RNR never
+// happens.
+//
+// Theory of operation. A credit is one message with packets. A receiver grants credits for receives
+// that are posted; grants ride in frames and only ever add up. The receives of a worker's sessions
+// are one pool:
+//
+//   - kInitialCredits for each session, posted when the session begins and granted in its hello,
+//   - kControlReceives for each session, never granted: what Control messages consume, which need
+//   no credit,
+//   - options.receive_buffers for all, granted to whoever uses them.
+//
+// A session's window is what it may have outstanding. It begins at kInitialCredits; each time half
+// of it has been used it doubles, up to an equal share of the pool among the sessions, and the used
+// part is granted again as far as the pool has something free. A share that shrank because a
+// session came is reached by not granting anew: nothing is taken back from a peer.
+//
+// Why kControlReceives are enough. Grants are sent when half a window can be granted, so while this
+// side does not repost, the other side can have caused two of them; the keepalive is one more, and
+// one is spare.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ipoverbs::transport {
+
+inline constexpr std::uint32_t kInitialCredits = 8;   // messages
+inline constexpr std::uint32_t kControlReceives = 4;  // messages
+
+// What a worker has to grant.
+class CreditPool {
+ public:
+  // `shared`: receives beyond those that come with each session.
+  explicit CreditPool(std::uint32_t shared) noexcept : shared_(shared) {}
+  void session_joined() noexcept { ++sessions_; }
+  // `outstanding`: what the session that leaves had granted; nobody will use it any more.
+  void session_left(std::uint32_t outstanding) noexcept {
+    --sessions_;
+    const std::uint32_t borrowed =
+        outstanding > kInitialCredits ? outstanding - kInitialCredits : 0;
+    lent_ -= std::min(lent_, borrowed);
+  }
+  // The largest window of a session, in messages.
+  [[nodiscard]] std::uint32_t share() const noexcept {
+    return kInitialCredits + shared_ / std::max(1U, sessions_);
+  }
+  [[nodiscard]] std::uint32_t available() const noexcept { return shared_ - lent_; }
+  void lend(std::uint32_t n) noexcept { lent_ += n; }
+  void give_back(std::uint32_t n) noexcept { lent_ -= n; }
+
+ private:
+  std::uint32_t shared_;
+  std::uint32_t lent_ = 0;
+  std::uint32_t sessions_ = 0;
+};
+
+// The receiving side of one session.
+class Grantor {
+ public:
+  explicit Grantor(CreditPool& pool) noexcept : pool_(&pool) {}
+
+  // A message with packets arrived. False if it was sent without credit: the peer breaks the rules.
+  [[nodiscard]] bool on_message() noexcept {
+    if (outstanding_ == 0) return false;
+    if (outstanding_ > kInitialCredits) pool_->give_back(1);
+    --outstanding_;
+    return true;
+  }
+  // Whether a message of its own is worth sending for the grant.
+  [[nodiscard]] bool due() const noexcept {
+    return outstanding_ <= window() / 2 && grantable(next_window()) > 0;
+  }
+  // Takes what can be granted now, at most 65535, to be written into a frame that will be sent.
+  [[nodiscard]] std::uint16_t take() noexcept {
+    if (outstanding_ <= window() / 2) window_ = next_window();
+    const std::uint32_t n = std::min(grantable(window()), 65535U);
+    const std::uint32_t before = std::max(outstanding_, kInitialCredits);
+    outstanding_ += n;
+    pool_->lend(std::max(outstanding_, kInitialCredits) - before);
+    return static_cast<std::uint16_t>(n);
+  }
+  [[nodiscard]] std::uint32_t outstanding() const noexcept { return outstanding_; }
+  [[nodiscard]] std::uint32_t window() const noexcept { return std::min(window_, pool_->share()); }
+
+ private:
+  [[nodiscard]] std::uint32_t next_window() const noexcept {
+    return std::min(window_ * 2, pool_->share());
+  }
+  // What lies within the first kInitialCredits is the session's own; the rest comes from the pool.
+  [[nodiscard]] std::uint32_t grantable(std::uint32_t window) const noexcept {
+    if (outstanding_ >= window) return 0;
+    const std::uint32_t own = outstanding_ < kInitialCredits ? kInitialCredits - outstanding_ : 0;
+    return std::min(window - outstanding_, own + pool_->available());
+  }
+
+  CreditPool* pool_;
+  std::uint32_t window_ = kInitialCredits;
+  std::uint32_t outstanding_ = kInitialCredits;  // granted in the hello
+};
+
+}  // namespace ipoverbs::transport

@@ -1,0 +1,42 @@
+// FrameQueue: packets that wait for a peer's credit, copied out of the way.
+//
+// A session that has no credit must not pin the slabs that other sessions fill. What waits for it
+// is copied, in order, into one slab of its own: 256 KiB at most. A queue that ran empty gives its
+// slab back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transport/buffers.h"
+
+namespace ipoverbs::transport {
+
+class FrameQueue {
+ public:
+  explicit FrameQueue(SlabPool& slabs) noexcept : slabs_(slabs) {}
+  ~FrameQueue() { clear(); }
+  FrameQueue(const FrameQueue&) = delete;
+  FrameQueue& operator=(const FrameQueue&) = delete;
+
+  // Copies a whole frame. False if the queue is full or no slab is free. Data path.
+  [[nodiscard]] bool push(std::span<const std::byte> frame) noexcept;
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+  // The oldest frame, in slab(); not on an empty queue.
+  [[nodiscard]] std::span<std::byte> front() const noexcept;
+  [[nodiscard]] Slab& slab() const noexcept { return *slab_; }
+  // Its bytes stay as long as somebody holds a reference to the slab.
+  void pop() noexcept;
+  void clear() noexcept;
+
+ private:
+  SlabPool& slabs_;
+  Slab* slab_ = nullptr;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+}  // namespace ipoverbs::transport

@@ -1,0 +1,36 @@
+#include <algorithm>
+
+#include "transport/frame_queue.h"
+
+namespace ipoverbs::transport {
+
+bool FrameQueue::push(std::span<const std::byte> frame) noexcept {
+  if (slab_ == nullptr) {
+    slab_ = slabs_.take();
+    if (slab_ == nullptr) return false;
+    begin_ = end_ = 0;
+  }
+  if (end_ + frame.size() > slab_->bytes.size()) return false;
+  std::ranges::copy(frame, slab_->bytes.subspan(end_).begin());
+  end_ += frame.size();
+  ++count_;
+  return true;
+}
+
+std::span<std::byte> FrameQueue::front() const noexcept {
+  const std::span<std::byte> rest = slab_->bytes.subspan(begin_, end_ - begin_);
+  return rest.first(written_frame_size(rest));
+}
+
+void FrameQueue::pop() noexcept {
+  begin_ += front().size();
+  if (--count_ == 0) clear();
+}
+
+void FrameQueue::clear() noexcept {
+  if (slab_ != nullptr) slabs_.release(*slab_);
+  slab_ = nullptr;
+  count_ = 0;
+}
+
+}  // namespace ipoverbs::transport

@@ -1,0 +1,95 @@
+// Link: one session as its worker sees it.
+//
+// Life, driven by the control thread through the worker's commands:
+//
+//   attach    receives; sends nothing. The far end may send before our own connection manager has
+//   said
+//             "established".
+//   activate  the hello of the far end is known: sends too.
+//   detach    posts nothing any more; the worker answers, and the queue pair may be destroyed.
+//   forget    the queue pair is destroyed: memory that it may have read is free again.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "core/clock.h"
+#include "transport/counters.h"
+#include "transport/credits.h"
+#include "transport/frame_queue.h"
+#include "transport/hello.h"
+#include "transport/route_table.h"
+#include "transport/send_queue.h"
+
+namespace ipoverbs::transport {
+
+// What the control thread may read of a link while its worker runs.
+struct LinkGauges {
+  Gauge send_credits, receive_window, queued_packets;
+};
+
+struct LinkConfig {
+  LinkId id;
+  PeerIndex peer = 0;
+  ibv_qp* queue_pair = nullptr;
+  SendQueue::Limits limits;
+  std::shared_ptr<LinkGauges> gauges;
+};
+
+class Link {
+ public:
+  // `own_pool`: where there is no shared receive queue, the credits of this link's own receives.
+  Link(const LinkConfig& config, SlabPool& slabs, CreditPool& shared_pool,
+       std::unique_ptr<CreditPool> own_pool, TimePoint now)
+      : id(config.id),
+        peer(config.peer),
+        queue_pair(config.queue_pair),
+        pool(own_pool ? *own_pool : shared_pool),
+        sends(config.queue_pair, config.id, config.limits, slabs),
+        grantor(pool),
+        waiting(slabs),
+        last_received(now),
+        last_sent(now),
+        gauges(config.gauges),
+        own_pool_(std::move(own_pool)) {}
+
+  void activate(const Hello& hello, TimePoint now) {
+    sends.set_max_message(hello.max_message);
+    send_credits += hello.credits;
+    mtu = hello.mtu;
+    capabilities = hello.capabilities;
+    last_received = now;
+    active = true;
+  }
+
+  // Whether a packet of any size would go out now.
+  [[nodiscard]] bool can_send() const noexcept {
+    return active && send_credits > 0 && waiting.empty() && sends.has_room();
+  }
+
+  const LinkId id;
+  const PeerIndex peer;
+  ibv_qp* const queue_pair;
+  CreditPool& pool;
+  SendQueue sends;
+  Grantor grantor;
+  SendQueue::Totals accounted;  // what the worker's counters have of sends.totals()
+  FrameQueue waiting;
+  std::uint32_t send_credits = 0;  // messages that the far end has granted and we have not sent
+  IpMtu mtu;                       // the far end's
+  std::uint32_t capabilities = 0;  // the far end's, bits of Capability
+  bool active = false;
+  bool detached = false;
+  bool reported = false;  // the control thread has been told that it failed
+  TimePoint last_received;
+  TimePoint last_sent;
+  std::shared_ptr<LinkGauges> gauges;
+
+ private:
+  std::unique_ptr<CreditPool> own_pool_;
+};
+
+}  // namespace ipoverbs::transport

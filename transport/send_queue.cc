@@ -1,0 +1,25 @@
+#include "transport/send_queue.h"
+
+#include <algorithm>
+
+namespace ipoverbs::transport {
+
+SendQueue::SendQueue(ibv_qp* queue_pair, LinkId id, const Limits& limits, SlabPool& slabs)
+    : queue_pair_(queue_pair), id_(id), limits_(limits), slabs_(slabs), ring_(limits.depth) {
+  limits_.max_gather = std::clamp(limits.max_gather, 1U, kMaxGather);
+  limits_.messages_per_doorbell = std::clamp(limits.messages_per_doorbell, 1U, kMaxChain);
+  for (std::uint32_t i = 0; i < kMaxChain; ++i) {
+    requests_[i].sg_list = chain_[i].gather.data();
+    requests_[i].opcode = IBV_WR_SEND;
+  }
+}
+
+SendQueue::~SendQueue() { abandon(); }
+
+void SendQueue::abandon() noexcept {
+  while (tail_ != head_) give_back(place(tail_++));
+  staged_ = 0;
+  open_ = false;
+}
+
+}  // namespace ipoverbs::transport

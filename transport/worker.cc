@@ -1,0 +1,191 @@
+#include "transport/worker.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace ipoverbs::transport {
+
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(200);
+// Completions that may stand in the queue: every send of a few sessions and every receive. An
+// overrun would end them all, hence a generous number; the device's limit bounds it.
+constexpr std::uint32_t kCompletionDepth = 16384;
+constexpr std::uint32_t kSharedReceiveDepth = 8192;
+
+void pin_to_nth_cpu(unsigned n, Logger& logger) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  const auto count = static_cast<unsigned>(CPU_COUNT(&allowed));
+  unsigned left = n % std::max(1U, count);
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || left-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (::pthread_setaffinity_np(::pthread_self(), sizeof one, &one) != 0) {
+      logger.warn("worker {}: cannot be pinned to CPU {}", n, cpu);
+    }
+    return;
+  }
+}
+
+}  // namespace
+
+Worker::Worker(verbs::Device& device, int tun_queue, unsigned index, const Options& options,
+               const RouteTable& routes, EventFd& report_bell, Logger& logger)
+    : options_(options),
+      routes_(routes),
+      logger_(logger),
+      report_bell_(report_bell),
+      index_(index),
+      tun_(tun_queue),
+      device_(device),
+      completions_(device.create_completion_queue(
+          std::min(kCompletionDepth, device.capabilities().max_cqe))),
+      slabs_(device, options.slabs),
+      buffers_(device),
+      credits_(device.capabilities().has_srq() ? options.receive_buffers : 0),
+      by_peer_(options.peers.size()),
+      receive_requests_(kPollBatch),
+      receive_elements_(kPollBatch),
+      peer_gauges_(options.peers.size()) {
+  reposts_.reserve(kPollBatch);
+  if (!device.capabilities().has_srq()) return;
+  shared_receives_ = device.create_shared_receive_queue(
+      std::min(kSharedReceiveDepth, device.capabilities().max_srq_wr));
+  const std::uint32_t first = buffers_.grow(options.receive_buffers);
+  for (std::uint32_t i = 0; i < options.receive_buffers; ++i) spare_buffers_.push_back(first + i);
+  wanted_ = options.receive_buffers;
+}
+
+Worker::~Worker() {
+  stop();
+  links_.clear();
+  if (slab_ != nullptr) slabs_.release(*slab_);
+}
+
+void Worker::start() {
+  stopping_ = false;
+  thread_ = std::thread([this] { run(); });
+}
+
+void Worker::stop() {
+  if (!thread_.joinable()) return;
+  stopping_ = true;
+  command_bell_.ring();
+  thread_.join();
+}
+
+verbs::QueuePairConfig Worker::queue_pair_config() const {
+  const verbs::Capabilities& can = device_.capabilities();
+  verbs::QueuePairConfig config;
+  config.completion_queue = completions_.get();
+  config.shared_receive_queue = shared_receives_.get();
+  config.send_depth = std::min(options_.send_depth, can.max_qp_wr);
+  config.receive_depth =
+      std::min(kInitialCredits + kControlReceives + options_.receive_buffers, can.max_qp_wr);
+  config.send_sge = std::min(can.max_send_sge, SendQueue::kMaxGather);
+  return config;
+}
+
+SendQueue::Limits Worker::send_limits() const {
+  const verbs::QueuePairConfig config = queue_pair_config();
+  SendQueue::Limits limits;
+  limits.depth = config.send_depth;
+  limits.max_gather = config.send_sge;
+  limits.packets_per_message = options_.packets_per_message;
+  limits.messages_per_doorbell = options_.messages_per_doorbell;
+  limits.signal_interval = options_.signal_interval;
+  limits.window_bytes = options_.window_bytes;
+  return limits;
+}
+
+void Worker::run() noexcept {
+  ::pthread_setname_np(::pthread_self(), fmt::format("ipov-worker-{}", index_).c_str());
+  if (options_.pin_workers) pin_to_nth_cpu(index_, logger_);
+  last_work_ = monotonic_now();
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const TimePoint now = monotonic_now();
+    if (turn(now) > 0) {
+      last_work_ = now;
+    } else if (now - last_work_ >= options_.spin) {
+      wait(now);
+    }
+  }
+}
+
+int Worker::turn(TimePoint now) noexcept {
+  now_ = now;
+  if (has_commands_.load(std::memory_order_acquire)) run_commands();
+  const int work = receive(now) + transmit(now);
+  if (now >= next_tick_) tick(now);
+  return work;
+}
+
+void Worker::arm() noexcept {
+  const bool blocked = std::ranges::any_of(links_, [](const auto& link) {
+    return link->active && link->sends.in_flight() > 0 && !link->sends.has_room();
+  });
+  const bool for_all = blocked || slabs_.free_count() == 0;
+  if (armed_ && (armed_for_all_ || !for_all)) return;
+  completions_->consume_events();
+  if (ibv_req_notify_cq(completions_->raw(), for_all ? 0 : 1) != 0) return;
+  armed_ = true;
+  armed_for_all_ = for_all;
+}
+
+void Worker::wait(TimePoint now) noexcept {
+  arm();
+  if (turn(now) > 0) {
+    last_work_ = now;
+    return;
+  }
+  const short tun_events = may_read() ? POLLIN : 0;
+  std::array<pollfd, 3> fds{
+      {{completions_->fd(), POLLIN, 0}, {command_bell_.fd(), POLLIN, 0}, {tun_, tun_events, 0}}};
+  const auto left = std::max<Duration>(next_tick_ - now, Duration{0});
+  const timespec timeout{.tv_sec = left / std::chrono::seconds(1),
+                         .tv_nsec = (left % std::chrono::seconds(1)).count()};
+  // A TUN that is unread on purpose, or whose interface is gone (POLLERR comes unasked), must not
+  // make poll return at once for ever.
+  const nfds_t count = tun_events != 0 ? 3 : 2;
+  if (::ppoll(fds.data(), count, &timeout, nullptr) <= 0) return;
+  if (fds[0].revents != 0) {
+    completions_->consume_events();
+    armed_ = false;
+  }
+  if (fds[1].revents != 0) command_bell_.silence();
+}
+
+void Worker::tick(TimePoint now) noexcept {
+  next_tick_ = now + kTick;
+  tun_failed_ = false;
+  for (const auto& link : links_) {
+    link->gauges->send_credits.set(link->send_credits);
+    link->gauges->receive_window.set(link->grantor.window());
+    link->gauges->queued_packets.set(link->waiting.count());
+    if (!link->active || link->reported) continue;
+    if (now - link->last_received > options_.dead_time) {
+      fail(*link, fmt::format("nothing was received for {} ms",
+                              options_.dead_time / std::chrono::milliseconds(1)));
+    } else if (now - link->last_sent >= options_.keepalive) {
+      send_control(*link);
+      flush(*link, now);
+    }
+  }
+}
+
+}  // namespace ipoverbs::transport

@@ -1,0 +1,197 @@
+// Worker: one thread that moves packets between one TUN queue and the sessions that are its own.
+//
+// Theory of operation. A worker shares nothing with another: it has its TUN queue, its completion
+// queue, its shared receive queue, its memory and its queue pairs. A turn of its loop is, in this
+// order and each part bounded:
+//
+//   commands from the control thread (a flag says whether there are any)
+//   up to kPollBatch completions: messages to the TUN, slabs given back, receives posted again in
+//   bulk up to kTunBatch packets from the TUN, gathered into messages, one chain a session grants
+//   that are due, and everything that waits is posted a tick, a few times a second: keepalives,
+//   dead peers, gauges
+//
+// When a turn did nothing the worker spins for options.spin, then arms the completion queue, takes
+// one more turn (what arrived before the arming made no event) and sleeps until a completion, a
+// packet, a command or the next tick. It arms for solicited completions, which messages cause and
+// its own sends do not; but if its own sends are what it waits for, for all.
+//
+// The TUN is left unread while no session could take a packet: the interface's own queue is the
+// place where packets wait. A session beside others that has no credit queues a little (FrameQueue)
+// instead.
+//
+// Threads. The control thread constructs, starts, submits commands, takes reports, stops and
+// destroys; everything else is the worker's own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/fd.h"
+#include "core/log.h"
+#include "transport/buffers.h"
+#include "transport/counters.h"
+#include "transport/link.h"
+#include "transport/options.h"
+#include "transport/route_table.h"
+#include "verbs/device.h"
+
+namespace ipoverbs::transport {
+
+// From the control thread to a worker; see Link for their order.
+struct AttachLink {
+  LinkConfig config;
+};
+struct ActivateLink {
+  LinkId id;
+  Hello hello;
+};
+struct DetachLink {
+  LinkId id;
+};
+struct ForgetLink {
+  LinkId id;
+};
+using Command = std::variant<AttachLink, ActivateLink, DetachLink, ForgetLink>;
+
+// From a worker to the control thread.
+struct Report {
+  enum class Kind : std::uint8_t {
+    Failed,    // the session is of no more use; why says why. Once a link.
+    Detached,  // answer to DetachLink
+  };
+  Kind kind{};
+  LinkId link;
+  std::string why;
+};
+
+class Worker {
+ public:
+  static constexpr int kPollBatch = 32;           // completions a turn
+  static constexpr std::uint32_t kTunBatch = 64;  // packets a turn
+
+  // Creates queues and registers memory: throws SystemError. Does not run yet. What is passed by
+  // reference outlives the worker.
+  Worker(verbs::Device& device, int tun_queue, unsigned index, const Options& options,
+         const RouteTable& routes, EventFd& report_bell, Logger& logger);
+  // Stops. Queue pairs of its links are destroyed before, or never post again.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void start();
+  // Joins the thread; harmless if it does not run.
+  void stop();
+  void submit(Command command);
+  [[nodiscard]] std::vector<Report> take_reports();
+
+  // How queue pairs of this worker are to be made.
+  [[nodiscard]] verbs::QueuePairConfig queue_pair_config() const;
+  [[nodiscard]] SendQueue::Limits send_limits() const;
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] const PeerGauges& peer_gauges(PeerIndex peer) const { return peer_gauges_[peer]; }
+
+  // For tests, which drive a worker by hand instead of start(): one turn, and how much it did.
+  int turn(TimePoint now) noexcept;
+
+ private:
+  // worker.cc: the loop and what it waits for
+  void run() noexcept;
+  void wait(TimePoint now) noexcept;
+  void arm() noexcept;
+  void tick(TimePoint now) noexcept;
+  // worker_links.cc: commands
+  void run_commands() noexcept;
+  void execute(AttachLink& command);
+  void execute(ActivateLink& command);
+  void execute(DetachLink& command);
+  void execute(ForgetLink& command);
+  void add_receives(Link& link);
+  [[nodiscard]] Link* find(LinkId id) noexcept;
+  void deactivate(Link& link) noexcept;
+  [[gnu::cold]] void fail(Link& link, std::string why) noexcept;
+  void report(Report report) noexcept;
+  // worker_rx_datapath.cc
+  int receive(TimePoint now) noexcept;
+  void on_completion(const ibv_wc& completion, TimePoint now) noexcept;
+  void on_message(Link& link, std::span<std::byte> message, TimePoint now) noexcept;
+  void deliver(Link& link, const Frame& frame) noexcept;
+  void write_tun(std::span<const std::byte> tun_bytes, Link& link) noexcept;
+  void post_receives() noexcept;
+  [[gnu::cold]] void on_error(const ibv_wc& completion) noexcept;
+  // worker_tx_datapath.cc
+  int transmit(TimePoint now) noexcept;
+  int read_tun() noexcept;
+  [[nodiscard]] bool may_read() const noexcept;
+  [[nodiscard]] bool has_memory() const noexcept;
+  [[nodiscard]] bool ensure_room() noexcept;
+  void drain_waiting(Link& link) noexcept;
+  void route(std::span<std::byte> frame, std::size_t packet_length) noexcept;
+  void send_to_all(std::span<std::byte> frame) noexcept;
+  bool send(Link& link, std::span<std::byte> frame) noexcept;
+  [[nodiscard]] Link* link_to(PeerIndex peer, std::span<const std::byte> packet) noexcept;
+  void flush(Link& link, TimePoint now) noexcept;
+  void send_control(Link& link) noexcept;
+  void account(Link& link) noexcept;
+
+  const Options& options_;
+  const RouteTable& routes_;
+  Logger& logger_;
+  EventFd& report_bell_;
+  const unsigned index_;
+  const int tun_;
+  verbs::Device& device_;
+
+  std::unique_ptr<verbs::CompletionQueue> completions_;
+  std::unique_ptr<verbs::SharedReceiveQueue> shared_receives_;  // null without
+  SlabPool slabs_;
+  ReceiveBuffers buffers_;
+  CreditPool credits_;
+
+  Slab* slab_ = nullptr;  // being filled
+  std::size_t cursor_ = 0;
+
+  std::vector<std::unique_ptr<Link>> links_;
+  std::unordered_map<std::uint32_t, Link*> by_queue_pair_;
+  std::vector<std::vector<Link*>> by_peer_;  // active ones
+
+  // Receives to be posted: to the shared queue, or to the link's own.
+  struct Repost {
+    Link* link;
+    std::uint32_t buffer;
+  };
+  std::vector<Repost> reposts_;
+  std::vector<ibv_recv_wr> receive_requests_;
+  std::vector<ibv_sge> receive_elements_;
+  std::vector<std::uint32_t> spare_buffers_;  // not posted
+  std::uint32_t posted_ = 0;                  // on the shared queue
+  std::uint32_t wanted_ = 0;
+
+  bool armed_ = false;
+  bool armed_for_all_ = false;
+  bool tun_failed_ = false;  // a read failed: not tried again before the next tick
+  TimePoint now_{};          // of this turn
+  TimePoint last_work_{};
+  TimePoint next_tick_{};
+
+  Counters counters_;
+  std::vector<PeerGauges> peer_gauges_;
+
+  EventFd command_bell_;
+  std::atomic<bool> has_commands_{false};
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::vector<Command> commands_;
+  std::vector<Report> reports_;
+  std::thread thread_;
+};
+
+}  // namespace ipoverbs::transport

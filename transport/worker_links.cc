@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "transport/worker.h"
+
+namespace ipoverbs::transport {
+
+void Worker::submit(Command command) {
+  {
+    const std::scoped_lock lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  has_commands_.store(true, std::memory_order_release);
+  command_bell_.ring();
+}
+
+std::vector<Report> Worker::take_reports() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(reports_, {});
+}
+
+void Worker::report(Report report) noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    reports_.push_back(std::move(report));
+  }
+  report_bell_.ring();
+}
+
+void Worker::fail(Link& link, std::string why) noexcept {
+  if (std::exchange(link.reported, true)) return;
+  deactivate(link);
+  report({Report::Kind::Failed, link.id, std::move(why)});
+}
+
+void Worker::deactivate(Link& link) noexcept {
+  link.active = false;
+  std::erase(by_peer_[link.peer], &link);
+}
+
+void Worker::run_commands() noexcept {
+  std::vector<Command> commands;
+  {
+    const std::scoped_lock lock(mutex_);
+    has_commands_.store(false, std::memory_order_relaxed);
+    commands.swap(commands_);
+  }
+  for (Command& command : commands) {
+    std::visit([this](auto& c) { execute(c); }, command);
+  }
+}
+
+Link* Worker::find(LinkId id) noexcept {
+  const auto it = std::ranges::find(links_, id, [](const auto& link) { return link->id; });
+  return it == links_.end() ? nullptr : it->get();
+}
+
+void Worker::execute(AttachLink& command) {
+  const LinkConfig& config = command.config;
+  try {
+    std::unique_ptr<CreditPool> own_pool;
+    if (!shared_receives_) {
+      own_pool = std::make_unique<CreditPool>(queue_pair_config().receive_depth - kInitialCredits -
+                                              kControlReceives);
+    }
+    links_.push_back(std::make_unique<Link>(config, slabs_, credits_, std::move(own_pool), now_));
+    Link& link = *links_.back();
+    by_queue_pair_[config.queue_pair->qp_num] = &link;
+    link.pool.session_joined();
+    add_receives(link);
+  } catch (const std::exception& error) {
+    // Memory ran out: this session cannot be, the others go on.
+    report({Report::Kind::Failed, config.id, error.what()});
+  }
+}
+
+void Worker::add_receives(Link& link) {
+  const std::uint32_t more =
+      shared_receives_ ? kInitialCredits + kControlReceives : queue_pair_config().receive_depth;
+  if (spare_buffers_.size() < more) {
+    const auto missing = more - static_cast<std::uint32_t>(spare_buffers_.size());
+    const std::uint32_t first = buffers_.grow(missing);
+    for (std::uint32_t i = 0; i < missing; ++i) spare_buffers_.push_back(first + i);
+  }
+  if (shared_receives_) wanted_ += more;
+  // Those of the shared queue's base are posted with the first session.
+  std::uint32_t count = shared_receives_ ? wanted_ - std::min(wanted_, posted_) : more;
+  for (; count > 0 && !spare_buffers_.empty(); --count) {
+    reposts_.push_back({&link, spare_buffers_.back()});
+    spare_buffers_.pop_back();
+    if (reposts_.size() == static_cast<std::size_t>(kPollBatch)) post_receives();
+  }
+  post_receives();
+}
+
+void Worker::execute(ActivateLink& command) {
+  Link* link = find(command.id);
+  if (link == nullptr || link->reported || link->active) return;
+  link->activate(command.hello, now_);
+  by_peer_[link->peer].push_back(link);
+}
+
+void Worker::execute(DetachLink& command) {
+  Link* link = find(command.id);
+  if (link != nullptr) {
+    counters_.add(Counter::TxDropPostFailed, link->waiting.count());
+    link->waiting.clear();
+    link->detached = true;
+    link->reported = true;
+    deactivate(*link);
+  }
+  report({Report::Kind::Detached, command.id, {}});
+}
+
+void Worker::execute(ForgetLink& command) {
+  Link* link = find(command.id);
+  if (link == nullptr) return;
+  const auto number =
+      std::ranges::find(by_queue_pair_, link, [](const auto& p) { return p.second; });
+  if (number != by_queue_pair_.end()) by_queue_pair_.erase(number);
+  link->pool.session_left(link->grantor.outstanding());
+  if (shared_receives_) wanted_ -= kInitialCredits + kControlReceives;
+  std::erase_if(links_, [link](const auto& l) { return l.get() == link; });
+}
+
+}  // namespace ipoverbs::transport

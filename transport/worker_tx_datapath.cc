@@ -1,0 +1,236 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "transport/packet.h"
+#include "transport/worker.h"
+
+namespace ipoverbs::transport {
+
+namespace {
+
+// What the far end must be able to deliver for this header, as bits of Capability.
+std::uint32_t needed_capabilities(const tun::VirtioNetHeader& header) {
+  std::uint32_t needed = 0;
+  const auto need = [&needed](Capability c) { needed |= std::to_underlying(c); };
+  if ((header.flags & tun::VIRTIO_NET_HDR_F_NEEDS_CSUM) != 0) need(Capability::PartialChecksum);
+  if ((header.gso_type & tun::VIRTIO_NET_HDR_GSO_ECN) != 0) need(Capability::TsoEcn);
+  switch (header.gso_type & ~tun::VIRTIO_NET_HDR_GSO_ECN) {
+    case tun::VIRTIO_NET_HDR_GSO_TCPV4:
+      need(Capability::Tso4);
+      break;
+    case tun::VIRTIO_NET_HDR_GSO_TCPV6:
+      need(Capability::Tso6);
+      break;
+    case tun::VIRTIO_NET_HDR_GSO_UDP_L4:
+      need(Capability::Uso);
+      break;
+    default:
+      break;
+  }
+  return needed;
+}
+
+// Bytes of the largest IP packet that will come out of this one at the far end: itself, or a
+// segment.
+std::size_t largest_segment(const tun::VirtioNetHeader& header, std::span<const std::byte> packet) {
+  if (header.gso_type == tun::VIRTIO_NET_HDR_GSO_NONE) return packet.size();
+  const std::size_t headers = tun::true_header_length(packet, header);
+  return std::min(packet.size(), headers + header.gso_size.value());
+}
+
+}  // namespace
+
+int Worker::transmit(TimePoint now) noexcept {
+  for (const auto& link : links_) {
+    if (!link->waiting.empty()) drain_waiting(*link);
+  }
+  const int work = read_tun();
+  for (const auto& link : links_) {
+    if (link->grantor.due() && link->sends.grant_place().empty() && !link->detached &&
+        link->active) {
+      send_control(*link);
+    }
+    flush(*link, now);
+  }
+  return work;
+}
+
+bool Worker::has_memory() const noexcept {
+  if (slabs_.free_count() > 0) return true;
+  return slab_ != nullptr && (slab_->references == 1 || cursor_ + kMaxFrame <= slab_->bytes.size());
+}
+
+bool Worker::may_read() const noexcept {
+  if (tun_failed_ || !has_memory()) return false;
+  // With no session to stall, packets are read and dropped with a reason.
+  bool any_active = false;
+  for (const auto& link : links_) {
+    if (!link->active) continue;
+    if (link->can_send()) return true;
+    any_active = true;
+  }
+  return !any_active;
+}
+
+bool Worker::ensure_room() noexcept {
+  if (slab_ != nullptr && cursor_ + kMaxFrame <= slab_->bytes.size()) return true;
+  if (slab_ != nullptr && slab_->references == 1) {
+    cursor_ = 0;  // nobody else needs it: the warmest memory there is
+    return true;
+  }
+  if (slab_ != nullptr) slabs_.release(*slab_);
+  slab_ = slabs_.take();
+  cursor_ = 0;
+  return slab_ != nullptr;
+}
+
+int Worker::read_tun() noexcept {
+  std::uint32_t packets = 0;
+  while (packets < kTunBatch) {
+    if (!may_read() || !ensure_room()) {
+      counters_.add(has_memory() ? Counter::TxStallCredit : Counter::TxStallMemory);
+      break;
+    }
+    const std::span<std::byte> frame = slab_->bytes.subspan(cursor_, kMaxFrame);
+    const ssize_t n = ::read(tun_, frame.subspan(kTunOffset).data(), frame.size() - kTunOffset);
+    if (n < 0) {
+      if (errno != EAGAIN && errno != EINTR) {
+        counters_.add(Counter::TunReadError);
+        tun_failed_ = true;
+      }
+      break;
+    }
+    ++packets;
+    if (static_cast<std::size_t>(n) <= sizeof(tun::VirtioNetHeader)) {
+      counters_.add(Counter::TunRxPackets);
+      counters_.add(Counter::TxDropMalformed);
+      continue;
+    }
+    route(frame, static_cast<std::size_t>(n) - sizeof(tun::VirtioNetHeader));
+  }
+  return static_cast<int>(packets);
+}
+
+void Worker::route(std::span<std::byte> frame, std::size_t packet_length) noexcept {
+  const std::span<const std::byte> packet = frame.subspan(kFrameHeader, packet_length);
+  counters_.add(Counter::TunRxPackets);
+  counters_.add(Counter::TunRxBytes, packet_length);
+  const auto addresses = read_addresses(packet);
+  if (!addresses) return counters_.add(Counter::TxDropMalformed);
+  finish_packet_frame(frame, packet_length);
+  const std::span<std::byte> whole = frame.first(frame_size(packet_length));
+  if (addresses->destination.is_multicast()) {
+    if (options_.multicast == Multicast::Off) return counters_.add(Counter::TxDropMulticast);
+    return send_to_all(whole);
+  }
+  const Target target = routes_.lookup(addresses->destination);
+  switch (target.kind()) {
+    case Target::Kind::None:
+      return counters_.add(Counter::TxDropNoRoute);
+    case Target::Kind::Own:
+      return counters_.add(Counter::TxDropOwnAddress);
+    case Target::Kind::Peer:
+      break;
+  }
+  Link* link = link_to(target.index(), packet);
+  if (link == nullptr) return counters_.add(Counter::TxDropPeerDown);
+  send(*link, whole);
+}
+
+Link* Worker::link_to(PeerIndex peer, std::span<const std::byte> packet) noexcept {
+  const std::vector<Link*>& links = by_peer_[peer];
+  if (links.empty()) return nullptr;
+  return links.size() == 1 ? links.front() : links[flow_hash(packet) % links.size()];
+}
+
+void Worker::send_to_all(std::span<std::byte> frame) noexcept {
+  const std::span<const std::byte> packet =
+      frame.subspan(kFrameHeader, load<FrameHeader>(frame).length.value());
+  std::uint64_t copies = 0;
+  for (PeerIndex peer = 0; peer < by_peer_.size(); ++peer) {
+    Link* link = link_to(peer, packet);
+    if (link == nullptr) continue;
+    std::span<std::byte> copy = frame;
+    if (copies > 0) {
+      // Each message writes its own grants into the frame, so each has a frame of its own.
+      if (!ensure_room()) break;
+      copy = slab_->bytes.subspan(cursor_, frame.size());
+      if (copy.data() != frame.data()) std::ranges::copy(frame, copy.begin());
+    }
+    if (send(*link, copy)) ++copies;
+  }
+  if (copies == 0) counters_.add(Counter::TxDropPeerDown);
+  if (copies > 1) counters_.add(Counter::MulticastCopies, copies - 1);
+}
+
+bool Worker::send(Link& link, std::span<std::byte> frame) noexcept {
+  const auto header = load<FrameHeader>(frame);
+  const std::span<const std::byte> packet = frame.subspan(kFrameHeader, header.length.value());
+  const auto drop = [this](Counter why) {
+    counters_.add(why);
+    return false;
+  };
+  if ((needed_capabilities(header.offload) & ~link.capabilities) != 0) {
+    return drop(Counter::TxDropOffload);
+  }
+  if (largest_segment(header.offload, packet) > link.mtu.value()) {
+    return drop(Counter::TxDropTooBig);
+  }
+  if (link.waiting.empty()) {
+    const auto result = link.sends.append(*slab_, frame, link.send_credits > 0);
+    if (result == SendQueue::Append::Failed) return drop(Counter::TxDropPostFailed);
+    if (result != SendQueue::Append::Refused) {
+      if (result == SendQueue::Append::Opened) --link.send_credits;
+      cursor_ = static_cast<std::size_t>(frame.data() - slab_->bytes.data()) + frame.size();
+      return true;
+    }
+  }
+  return link.waiting.push(frame) || drop(Counter::TxDropQueueFull);
+}
+
+void Worker::drain_waiting(Link& link) noexcept {
+  while (!link.waiting.empty()) {
+    const auto result = link.sends.append(link.waiting.slab(), link.waiting.front(),
+                                          link.active && link.send_credits > 0);
+    if (result == SendQueue::Append::Refused || result == SendQueue::Append::Failed) return;
+    if (result == SendQueue::Append::Opened) --link.send_credits;
+    link.waiting.pop();
+  }
+}
+
+void Worker::send_control(Link& link) noexcept {
+  if (!ensure_room()) return;
+  const std::span<std::byte> frame = slab_->bytes.subspan(cursor_, kFrameHeader);
+  // A slot must be free before credits are taken: what was taken must be sent.
+  write_control_frame(frame, 0);
+  if (!link.sends.append_control(*slab_, frame)) return;
+  set_credits(frame, link.grantor.take());
+  cursor_ += frame.size();
+}
+
+void Worker::flush(Link& link, TimePoint now) noexcept {
+  const std::span<std::byte> place = link.sends.grant_place();
+  if (!place.empty()) set_credits(place, link.grantor.take());
+  const bool ok = link.sends.flush();
+  if (link.sends.totals().doorbells != link.accounted.doorbells) link.last_sent = now;
+  account(link);
+  if (!ok) fail(link, "the queue pair refused a send");
+}
+
+void Worker::account(Link& link) noexcept {
+  const SendQueue::Totals now = link.sends.totals();
+  const SendQueue::Totals before = std::exchange(link.accounted, now);
+  counters_.add(Counter::PeerTxPackets, now.packets - before.packets);
+  counters_.add(Counter::PeerTxBytes, now.bytes - before.bytes);
+  counters_.add(Counter::PeerTxMessages, now.messages - before.messages);
+  counters_.add(Counter::PeerTxGrants, now.controls - before.controls);
+  counters_.add(Counter::PeerTxDoorbells, now.doorbells - before.doorbells);
+  counters_.add(Counter::TxDropPostFailed, now.lost_packets - before.lost_packets);
+  peer_gauges_[link.peer].tx_packets.add(now.packets - before.packets);
+  peer_gauges_[link.peer].tx_bytes.add(now.bytes - before.bytes);
+}
+
+}  // namespace ipoverbs::transport
