@@ -1,6 +1,8 @@
 #include "verbs/rdma/device.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -26,9 +28,17 @@ void watch(int epoll, int fd) {
 }
 }  // namespace
 
-DeadContextSweeper::~DeadContextSweeper() {
-  // rdma_get_devices compares librdmacm's list with the kernel's and closes what is gone.
-  if (ibv_context** devices = rdma_get_devices(nullptr)) rdma_free_devices(devices);
+void RemovedContextCloser::arm(const ibv_context& context) noexcept {
+  command_fd_ = context.cmd_fd;
+  async_fd_ = context.async_fd;
+}
+
+RemovedContextCloser::~RemovedContextCloser() {
+  if (command_fd_ < 0) return;
+  const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!nothing) return;
+  ::dup3(nothing.get(), command_fd_, O_CLOEXEC);
+  ::dup3(nothing.get(), async_fd_, O_CLOEXEC);
 }
 
 RdmaDevice::RdmaDevice(EventChannelOwner channel, CmIdOwner bound, const DeviceRequest& request,
@@ -87,6 +97,7 @@ bool RdmaDevice::removed(Event& out, std::string detail) {
 
 bool RdmaDevice::translate(CmEvent& in, Event& out) {
   if (in.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+    closer_.arm(*shared_.context);
     return removed(out, fmt::format("{} was removed", shared_.capabilities.device));
   }
   if (in.type == RDMA_CM_EVENT_CONNECT_REQUEST) {

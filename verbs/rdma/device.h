@@ -12,9 +12,9 @@
 // or a queue pair that is destroyed, so that a handler may destroy any Connection.
 //
 // Removal. When the kernel takes the device away (`rdma link delete`, unplugging), every id reports
-// DEVICE_REMOVAL and nothing else happens until the process closes its context: the kernel waits
-// for that where the driver cannot disassociate, as rdma_rxe cannot. The owner destroys all that it
-// made and then the Device, whose last act makes librdmacm let go of the context.
+// DEVICE_REMOVAL, and then the kernel waits until nobody has the device open, where the driver
+// cannot disassociate from its users, as rdma_rxe cannot. So the owner destroys all that it made
+// and then the Device, whose last act is to close the context: see RemovedContextCloser.
 #pragma once
 
 #include "core/fd.h"
@@ -25,13 +25,27 @@
 
 namespace ipoverbs::verbs {
 
-// Makes librdmacm close the contexts of devices that are gone, when destroyed.
-class DeadContextSweeper {
+// Closes the files of a context whose device was removed.
+//
+// librdmacm opens a device once and keeps its context for the life of the process. It looks for
+// devices that are gone only when it meets an unknown one, and not at all while the machine has
+// none (librdmacm/cma.c, sync_devices_list), so that the kernel would wait for this process for
+// ever. rdma_get_devices() would make it look, but opens and keeps every other device of the
+// machine, whose removal nobody would then tell us. Therefore the two descriptors of the dead
+// context are replaced by /dev/null; librdmacm closes those when the device comes back, under a new
+// index.
+class RemovedContextCloser {
  public:
-  DeadContextSweeper() = default;
-  DeadContextSweeper(const DeadContextSweeper&) = delete;
-  DeadContextSweeper& operator=(const DeadContextSweeper&) = delete;
-  ~DeadContextSweeper();
+  RemovedContextCloser() = default;
+  RemovedContextCloser(const RemovedContextCloser&) = delete;
+  RemovedContextCloser& operator=(const RemovedContextCloser&) = delete;
+  ~RemovedContextCloser();
+  // The device is gone: on destruction, when all that was made from it is destroyed too.
+  void arm(const ibv_context& context) noexcept;
+
+ private:
+  int command_fd_ = -1;
+  int async_fd_ = -1;
 };
 
 class RdmaDevice final : public Device {
@@ -57,7 +71,7 @@ class RdmaDevice final : public Device {
   [[nodiscard]] bool translate(const AsyncEvent& in, Event& out);
   [[nodiscard]] bool removed(Event& out, std::string detail);
 
-  DeadContextSweeper sweeper_;
+  RemovedContextCloser closer_;
   EventChannelOwner channel_;
   CmIdOwner bound_;
   ProtectionDomainOwner pd_;
