@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/fd.h"
 #include "tun/driver.h"
+#include "tun/link_watch.h"
 #include "tun/lock.h"
 #include "tun/netlink.h"
 #include "tun/netns.h"

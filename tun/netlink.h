@@ -1,22 +1,18 @@
-// The few requests of rtnetlink(7) that a TUN interface needs, over libnl-3.
+// The few requests of rtnetlink(7) that a TUN interface needs.
 //
 // The messages are built from raw attributes: libnl-route 3.7 knows neither gso_max_size nor what
 // the kernel tells about a TUN, and its error codes lose the errno that decides what to do.
 #pragma once
 
-#include <netlink/netlink.h>
-
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/ip.h"
+#include "tun/netlink_message.h"
 #include "tun/statistics.h"
-
-struct nl_msg;
 
 namespace ipoverbs::tun {
 
@@ -50,13 +46,11 @@ struct LinkChange {
   bool no_ipv6_address_generation = false;  // addr_gen_mode none
 };
 
-// A netlink socket in the network namespace of the thread that made it. One thread at a time. Each
-// request waits for the kernel's answer. Functions that return int return an errno value, 0 for
-// success; the others throw SystemError.
+// Requests in the network namespace of the thread that made it. One thread at a time. Each waits
+// for the kernel's answer. Functions that return int return an errno value, 0 for success; the
+// others throw SystemError.
 class RouteSocket {
  public:
-  RouteSocket();
-
   [[nodiscard]] std::optional<LinkInfo> find_link(const std::string& name);
   [[nodiscard]] LinkInfo link(int index);
   [[nodiscard]] int change_link(int index, const LinkChange& change);
@@ -72,42 +66,15 @@ class RouteSocket {
   [[nodiscard]] int remove_route(int index, const Prefix& route);
 
  private:
-  using Handler = std::function<void(nlmsghdr&)>;
-  struct Message;
+  using Build = std::function<NetlinkRequest(unsigned char family)>;
+  using Parse = std::function<std::optional<Prefix>(nlmsghdr&)>;
 
-  int transact(const Message& message, const Handler& on_answer = {});
-  std::optional<LinkInfo> get_link(const Message& request, const std::string& what);
+  std::optional<LinkInfo> get_link(const NetlinkRequest& request, const std::string& what);
+  std::vector<Prefix> list(const Build& build, const Parse& parse, const char* what);
   int change_address(int type, int flags, int index, const Prefix& address);
   int change_route(int type, int flags, int index, const Prefix& route);
 
-  struct Free {
-    void operator()(nl_sock* socket) const noexcept { ::nl_socket_free(socket); }
-  };
-  std::unique_ptr<nl_sock, Free> socket_;
-};
-
-// A nonblocking netlink socket that hears of changes to links, in the network namespace of the
-// thread that made it.
-class LinkWatch {
- public:
-  // Throws SystemError.
-  LinkWatch();
-  [[nodiscard]] int fd() const;
-
-  struct News {
-    bool went_down = false;  // at least once since the last call
-    bool removed = false;
-    bool lost = false;       // the kernel had more to tell than the socket could hold
-    std::optional<bool> up;  // what the last message said
-  };
-  // What was heard of interface `index` since the last call. Does not wait.
-  [[nodiscard]] News read(int index);
-
- private:
-  struct Free {
-    void operator()(nl_sock* socket) const noexcept { ::nl_socket_free(socket); }
-  };
-  std::unique_ptr<nl_sock, Free> socket_;
+  NetlinkSocket socket_;
 };
 
 }  // namespace ipoverbs::tun
