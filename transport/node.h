@@ -38,6 +38,9 @@ class Node {
   [[nodiscard]] TimePoint next_deadline() const;
   void process(TimePoint now);
   [[nodiscard]] Status status(TimePoint now) const;
+  // Bits of Capability that every connected peer has: what the TUN may be asked to leave undone.
+  // All bits while no peer is connected. Changes in process() only.
+  [[nodiscard]] std::uint32_t peer_capabilities() const;
 
  private:
   class Impl;

@@ -33,6 +33,8 @@ struct Options {
   std::vector<PeerOptions> peers;
   verbs::PathOptions path;
   Multicast multicast = Multicast::Off;
+  // Bits of Capability (transport/hello.h): what the TUN here was seen to deliver. Peers are told.
+  std::uint32_t capabilities = 0;
 
   // Sessions.
   Duration connect_timeout = std::chrono::seconds(3);     // an attempt is given up after it

@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "transport/node_impl.h"
+
+namespace ipoverbs::transport {
+
+namespace {
+
+template <class Peers, class Predicate>
+Session* find_session(Peers& peers, Predicate matches) {
+  for (auto& peer : peers) {
+    for (Session& session : peer.sessions) {
+      if (matches(session)) return &session;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Session* Node::Impl::find(const verbs::Connection* connection) {
+  if (connection == nullptr) return nullptr;
+  return find_session(peers_, [&](const Session& s) { return s.connection.get() == connection; });
+}
+
+Session* Node::Impl::find(LinkId link) {
+  return find_session(peers_, [&](const Session& s) { return s.link == link; });
+}
+
+std::optional<PeerIndex> Node::Impl::peer_at(const Endpoint& remote) const {
+  const auto found = std::ranges::find(options_.peers, remote.address, [](const PeerOptions& p) {
+    return p.underlay.endpoint.address;
+  });
+  if (found == options_.peers.end()) return std::nullopt;
+  return static_cast<PeerIndex>(found - options_.peers.begin());
+}
+
+PeerIndex Node::Impl::peer_index_of(const Session& session) const {
+  const auto holds = [&](const Peer& peer) {
+    return std::ranges::any_of(peer.sessions, [&](const Session& s) { return &s == &session; });
+  };
+  return static_cast<PeerIndex>(std::ranges::find_if(peers_, holds) - peers_.begin());
+}
+
+Peer& Node::Impl::peer_of(const Session& session) { return peers_[peer_index_of(session)]; }
+
+unsigned Node::Impl::index_of(const Session& session) const {
+  const Peer& peer = peers_[peer_index_of(session)];
+  return static_cast<unsigned>(&session - peer.sessions.data());
+}
+
+std::string Node::Impl::describe(const Session& session) const {
+  return fmt::format("peer {} session {}", options_.peers[peer_index_of(session)].name,
+                     index_of(session));
+}
+
+Worker& Node::Impl::worker_of(unsigned index) {
+  return *fabric_->workers[index % fabric_->workers.size()];
+}
+
+Hello Node::Impl::hello_for(unsigned index, const Session& session) const {
+  Hello hello;
+  hello.session_index = static_cast<std::uint8_t>(index);
+  hello.workers = static_cast<std::uint8_t>(tun_queues_.size());
+  hello.node_id = id_;
+  hello.attempt = session.machine.attempt();
+  hello.capabilities = options_.capabilities;
+  hello.max_message = kMaxMessage;
+  hello.mtu = options_.mtu;
+  hello.credits = kInitialCredits;
+  return hello;
+}
+
+void Node::Impl::match_sessions(PeerIndex peer, unsigned workers_of_peer) {
+  const std::size_t wanted =
+      std::max<std::size_t>(tun_queues_.size(), std::min(workers_of_peer, kMaxWorkers));
+  std::vector<Session>& sessions = peers_[peer].sessions;
+  for (std::size_t i = wanted; i < sessions.size(); ++i) retire(sessions[i]);
+  while (sessions.size() > wanted) sessions.pop_back();
+  const SessionMachine::Timing timing{options_.connect_timeout, options_.backoff_min,
+                                      options_.backoff_max};
+  while (sessions.size() < wanted) sessions.emplace_back(id_, timing, now_);
+}
+
+void Node::Impl::on_event(verbs::Event& event) {
+  if (event.kind == verbs::EventKind::ConnectRequest) return on_request(event);
+  if (event.kind == verbs::EventKind::DeviceRemoved) {
+    removed_ = true;
+    return;
+  }
+  if (event.connection == nullptr) {
+    logger_.info("device {}: {} {}", last_capabilities_.device, to_string(event.kind),
+                 event.detail);
+    return;
+  }
+  Session* session = find(event.connection);
+  if (session == nullptr) return;  // of a connection that was given up
+  switch (event.kind) {
+    case verbs::EventKind::RouteResolved:
+      return on_route_resolved(*session);
+    case verbs::EventKind::Established:
+      return on_established(*session, event.private_data);
+    case verbs::EventKind::Rejected:
+      return fail(*session, event.status == 28  // IB_CM_REJ_CONSUMER_DEFINED: an ipoverbs spoke
+                                ? describe_reject(event.private_data)
+                                : fmt::format("refused: {}", event.detail));
+    default:
+      return fail(*session, event.detail.empty()
+                                ? to_string(event.kind)
+                                : fmt::format("{}: {}", to_string(event.kind), event.detail));
+  }
+}
+
+void Node::Impl::dial(PeerIndex peer, unsigned index) {
+  Session& session = peers_[peer].sessions[index];
+  try {
+    session.connection = fabric_->device->dial(options_.peers[peer].underlay, options_.path);
+  } catch (const SystemError& error) {
+    fail(session, error.what());
+  }
+}
+
+void Node::Impl::create_link(Session& session) {
+  const unsigned index = index_of(session);
+  Worker& worker = worker_of(index);
+  session.connection->create_queue_pair(worker.queue_pair_config());
+  session.link = LinkId(next_link_++);
+  worker.submit(AttachLink{{*session.link, peer_index_of(session), session.connection->queue_pair(),
+                            worker.send_limits(), session.gauges}});
+}
+
+void Node::Impl::on_route_resolved(Session& session) {
+  try {
+    create_link(session);
+    session.connection->connect(emit(hello_for(index_of(session), session)));
+  } catch (const SystemError& error) {
+    fail(session, error.what());
+  }
+}
+
+void Node::Impl::drop(std::unique_ptr<verbs::Connection> incoming, RejectReason reason) {
+  logger_.debug("request from {}: {}", incoming->remote().to_string(),
+                describe_reject(emit_reject(reason)));
+  try {
+    incoming->reject(emit_reject(reason));
+  } catch (const SystemError& error) {
+    logger_.debug("refusing {}: {}", incoming->remote().to_string(), error.what());
+  }
+}
+
+void Node::Impl::on_request(verbs::Event& event) {
+  const auto peer = peer_at(event.incoming->remote());
+  if (!peer) return drop(std::move(event.incoming), RejectReason::UnknownPeer);
+  const auto hello = parse_hello(event.private_data);
+  if (!hello) return drop(std::move(event.incoming), hello.error());
+  if (hello->workers > peers_[*peer].sessions.size()) match_sessions(*peer, hello->workers);
+  if (hello->session_index >= peers_[*peer].sessions.size()) {
+    return drop(std::move(event.incoming), RejectReason::BadHello);
+  }
+  Session& session = peers_[*peer].sessions[hello->session_index];
+  if (const auto refusal = session.machine.on_request(*hello, now_); refusal) {
+    return drop(std::move(event.incoming), *refusal);
+  }
+  accept(session, std::move(event.incoming), *hello);
+}
+
+void Node::Impl::accept(Session& session, std::unique_ptr<verbs::Connection> incoming,
+                        const Hello& hello) {
+  retire(session);
+  session.connection = std::move(incoming);
+  session.hello = hello;
+  try {
+    create_link(session);
+    session.connection->accept(emit(hello_for(index_of(session), session)));
+  } catch (const SystemError& error) {
+    fail(session, error.what());
+  }
+}
+
+void Node::Impl::on_established(Session& session, std::span<const std::byte> private_data) {
+  if (!session.hello) {
+    const auto hello = parse_hello(private_data);
+    if (!hello) return fail(session, describe_reject(emit_reject(hello.error())));
+    session.hello = *hello;
+  }
+  try {
+    session.attributes = session.connection->attributes();
+  } catch (const SystemError& error) {
+    return fail(session, error.what());
+  }
+  const Hello hello = *session.hello;
+  session.machine.on_established(hello, now_);
+  session.logged_error.clear();
+  peer_of(session).mtu = hello.mtu;
+  peer_of(session).capabilities = hello.capabilities;
+  worker_of(index_of(session)).submit(ActivateLink{*session.link, hello});
+  logger_.info("{}: established, QP {:#x}, path MTU {}, peer's MTU {}", describe(session),
+               session.attributes.number.value(), session.attributes.path_mtu.value(),
+               hello.mtu.value());
+  // Last: it may move the sessions.
+  match_sessions(peer_index_of(session), hello.workers);
+}
+
+void Node::Impl::fail(Session& session, const std::string& why) {
+  const bool stood = session.machine.state() == SessionState::Established;
+  if (stood || session.logged_error != why) {
+    logger_.warn("{}: {}: {}", describe(session), stood ? "lost" : "not connected", why);
+    session.logged_error = why;
+  }
+  session.machine.on_failed(why, now_);
+  retire(session);
+}
+
+void Node::Impl::retire(Session& session) {
+  session.hello.reset();
+  if (!session.connection) return;
+  if (!session.link) {
+    session.connection.reset();
+    return;
+  }
+  const unsigned worker = index_of(session) % static_cast<unsigned>(fabric_->workers.size());
+  // Tells the far end now; what the queue pair still has is flushed.
+  session.connection->disconnect();
+  fabric_->retired.emplace(*session.link, RetiredConnection{std::move(session.connection), worker});
+  fabric_->workers[worker]->submit(DetachLink{*session.link});
+  session.link.reset();
+}
+
+void Node::Impl::finish_retired(LinkId link) {
+  const auto found = fabric_->retired.find(link);
+  if (found == fabric_->retired.end()) return;
+  const unsigned worker = found->second.worker;
+  fabric_->retired.erase(found);
+  fabric_->workers[worker]->submit(ForgetLink{link});
+}
+
+}  // namespace ipoverbs::transport
