@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns what ctest and GoogleTest recorded into one line a test case.
 
-    gtest_results.py PREFIX CTEST_JUNIT FOLDER_OF_GTEST_XML
+    gtest_results.py PREFIX FOLDER_OF_GTEST_XML [CTEST_JUNIT]
 
 prints `PASS PREFIX/SUITE.CASE`, `FAIL PREFIX/SUITE.CASE: why` or `SKIP PREFIX/SUITE.CASE: why`. A
 program that died, or timed out, before it recorded anything fails as a whole.
@@ -34,20 +34,27 @@ def print_cases(prefix, xml):
     return failed
 
 
+def print_program(prefix, program, recorded):
+    name, status = program.get("name"), program.get("status")
+    failed = print_cases(prefix, recorded.pop(name)) if name in recorded else None
+    if status == "run" and failed is None:
+        print(f"PASS {prefix}/{name}")
+    elif status in ("notrun", "disabled"):
+        skipped = program.find("skipped")
+        why = skipped.get("message") if skipped is not None else "ctest did not run it"
+        print(f"SKIP {prefix}/{name}: {one_line(why)}")
+    elif status != "run" and not failed:
+        print(f"FAIL {prefix}/{name}: the program ended badly or took too long")
+
+
 def main():
-    prefix, junit, folder = sys.argv[1:]
+    prefix, folder, *junit = sys.argv[1:]
     recorded = {path.stem: path for path in pathlib.Path(folder).glob("*.xml")}
-    for program in ElementTree.parse(junit).getroot().iter("testcase"):
-        name, status = program.get("name"), program.get("status")
-        failed = print_cases(prefix, recorded.pop(name)) if name in recorded else None
-        if status == "run" and failed is None:
-            print(f"PASS {prefix}/{name}")
-        elif status not in ("run", "notrun", "disabled") and not failed:
-            print(f"FAIL {prefix}/{name}: the program ended badly or took too long")
-        elif status in ("notrun", "disabled"):
-            skipped = program.find("skipped")
-            why = skipped.get("message") if skipped is not None else "ctest did not run it"
-            print(f"SKIP {prefix}/{name}: {one_line(why)}")
+    for path in junit:
+        for program in ElementTree.parse(path).getroot().iter("testcase"):
+            print_program(prefix, program, recorded)
+    for path in recorded.values():
+        print_cases(prefix, path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,113 @@
+# shellcheck shell=bash
+# Two hosts, a and b, and a daemon on each: what the demo and the end-to-end tests stand on. Sourced
+# after lib.sh; use_world makes the functions and variables of one of worlds/:
+#
+#   world_up, world_down    makes and removes it; the latter also what an earlier run left over
+#   world_device            what the hosts speak verbs with, for people
+#   underlay SIDE COMMAND   runs COMMAND where SIDE's daemon and underlay are
+#   netns[SIDE]             network namespace of SIDE's TUN interface
+#   underlay_address[SIDE], underlay_interface[SIDE], rdma_device[SIDE]
+#
+# SIDE is a or b. The overlay is the same in every world.
+
+# shellcheck disable=SC2034 # for those who source it
+{
+  declare -A netns underlay_address underlay_interface rdma_device
+  declare -A overlay4=([a]=10.99.0.1 [b]=10.99.0.2) overlay6=([a]=fd99::1 [b]=fd99::2)
+  declare -A other=([a]=b [b]=a)
+  declare -A daemon_pid=()
+}
+tun=ipov0
+program=$build_root/${IPOVERBS_PRESET:-release}/daemon/ipoverbs
+
+# use_world NAME WORK: WORK is a folder for sockets and logs; namespaces are called PREFIX-a, PREFIX-b.
+use_world() {
+  world=$1 work=$2 prefix=${3:-ipov-test}
+  netns=([a]=$prefix-a [b]=$prefix-b)
+  # shellcheck disable=SC1090
+  . "$project/script/worlds/$world.sh"
+}
+
+# overlay SIDE COMMAND...: where SIDE's applications are.
+overlay() {
+  nsenter --net="/run/netns/${netns[$1]}" "${@:2}"
+}
+
+add_namespaces() {
+  local side
+  for side in a b; do
+    ip netns add "${netns[$side]}"
+    # No duplicate address detection: an address of the overlay is ready at once.
+    overlay "$side" sysctl -qw net.ipv6.conf.default.accept_dad=0
+    overlay "$side" ip link set lo up
+  done
+}
+
+remove_namespaces() {
+  local side
+  for side in a b; do ip netns delete "${netns[$side]}" 2> /dev/null || true; done
+}
+
+# daemon_options SIDE: one option a line, for a daemon with the other side as its peer.
+daemon_options() {
+  local side=$1 peer=${other[$1]}
+  printf '%s\n' --underlay "${underlay_address[$side]}" --tun "$tun" --tun-netns "${netns[$side]}" \
+    --address "${overlay4[$side]}/24" --address "${overlay6[$side]}/64" \
+    --peer "${underlay_address[$peer]} ${overlay4[$peer]}/32,${overlay6[$peer]}/128" \
+    --control "$work/$side.sock"
+}
+
+# start SIDE [OPTION...]: a daemon; it may not be ready yet.
+start() {
+  local side=$1
+  mapfile -t options < <(daemon_options "$side")
+  start_with "$side" "${options[@]}" "${@:2}"
+}
+
+# start_with SIDE OPTION...: with these options alone.
+start_with() {
+  local side=$1
+  underlay "$side" setpriv --pdeathsig KILL "$program" up "${@:2}" >> "$work/$side.log" 2>&1 &
+  daemon_pid[$side]=$!
+}
+
+status() { "$program" status --control "$work/$1.sock" "${@:2}"; }
+
+# within SECONDS COMMAND...: repeats COMMAND until it succeeds; fails when the time is over.
+within() {
+  local end=$(($(date +%s%N) + ${1%.*} * 1000000000))
+  shift
+  until "$@" > /dev/null 2>&1; do
+    (($(date +%s%N) < end)) || return 1
+    sleep 0.05
+  done
+}
+
+reaches() { # SIDE: one packet to the other end and back
+  overlay "$1" ping -n -q -c 1 -W 1 "${overlay4[${other[$1]}]}"
+}
+
+# stop SIDE [SIGNAL]: returns the daemon's exit status, or 1 if it takes more than ten seconds.
+stop() {
+  local pid=${daemon_pid[$1]:-}
+  [[ -n $pid ]] || return 0
+  unset "daemon_pid[$1]"
+  kill "-${2:-TERM}" "$pid" 2> /dev/null || true
+  if ! timeout 10 tail --pid="$pid" -f /dev/null; then
+    kill -KILL "$pid" 2> /dev/null || true
+    wait "$pid" 2> /dev/null || true
+    return 1
+  fi
+  wait "$pid" 2> /dev/null
+}
+
+stop_all() {
+  local side
+  for side in "${!daemon_pid[@]}"; do stop "$side" || true; done
+}
+
+# tun_bytes SIDE rx|tx: what SIDE's daemon has written to its TUN interface, or read from it.
+tun_bytes() { overlay "$1" ip -j -s link show dev "$tun" | jq ".[0].stats64.$2.bytes"; }
+
+# wire_bytes SIDE: what SIDE's underlay interface has sent.
+wire_bytes() { underlay "$1" ip -j -s link show dev "${underlay_interface[$1]}" | jq '.[0].stats64.tx.bytes'; }

@@ -1,0 +1,8 @@
+# shellcheck shell=bash
+# The two ends have different numbers of workers.
+start a --queues 2
+start b
+expect_within 10 "no ping" reaches a
+for side in a b; do
+  expect "from $side" transfer "$side" "${overlay4[${other[$side]}]}" 8000000
+done
