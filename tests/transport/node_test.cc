@@ -1,0 +1,397 @@
+// Two nodes on the in-memory device, their TUNs pairs of sockets, their clock the test's.
+#include "transport/node.h"
+
+#include <functional>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/fake_tun.h"
+#include "tests/support/loopback_device.h"
+#include "transport/counters.h"
+#include "transport/hello.h"
+
+namespace ipoverbs::transport {
+namespace {
+
+using namespace std::chrono_literals;
+using support::address;
+using support::FakeTun;
+using support::ip_packet;
+using support::LoopbackNetwork;
+using support::to_bytes;
+
+constexpr std::uint32_t kAllCapabilities = 0x1f;
+
+// One daemon's worth: underlay 192.0.2.<n>, overlay 10.77.0.<n> and fd77::<n>.
+class Host {
+ public:
+  Host(LoopbackNetwork& network, int n, std::vector<int> peers, unsigned workers = 1,
+       support::LoopbackOptions device = {})
+      : network_(network), n_(n), workers_(workers), device_(std::move(device)), tuns_(workers) {
+    options.own = {overlay(n, 4), overlay(n, 6)};
+    options.capabilities = kAllCapabilities;
+    options.receive_buffers = 32;
+    options.slabs = 16;
+    // Workers read the clock themselves: what they time is short here.
+    options.keepalive = 20ms;
+    options.dead_time = 300ms;
+    for (const int peer : peers) {
+      PeerOptions p;
+      p.name = std::string(1, static_cast<char>('a' + peer - 1));
+      p.underlay.endpoint = {underlay(peer), options.port, 0};
+      p.prefixes = {overlay(peer, 4), overlay(peer, 6)};
+      options.peers.push_back(p);
+    }
+  }
+  static IpAddress underlay(int n) { return address("192.0.2." + std::to_string(n)); }
+  static Prefix overlay(int n, int version) {
+    return *Prefix::parse((version == 4 ? "10.77.0." : "fd77::") + std::to_string(n));
+  }
+
+  void start(std::uint64_t node_id, TimePoint now) {
+    std::vector<int> queues;
+    for (const FakeTun& tun : tuns_) queues.push_back(tun.queue());
+    node_ = std::make_unique<Node>(
+        options, queues, [this] { return network_.open(underlay(n_), device_); }, node_id, *log_,
+        now);
+  }
+  void kill() { node_.reset(); }
+  [[nodiscard]] bool running() const { return node_ != nullptr; }
+  Node& node() { return *node_; }
+  FakeTun& tun(std::size_t queue = 0) { return tuns_[queue]; }
+  PeerStatus peer(std::size_t i, TimePoint now) { return node_->status(now).peers.at(i); }
+  std::uint64_t counter(Counter counter) {
+    for (const CounterValue& c : node_->status({}).counters) {
+      if (c.name == to_string(counter)) return c.value;
+    }
+    return ~std::uint64_t{0};
+  }
+
+  Options options;
+
+ private:
+  LoopbackNetwork& network_;
+  int n_;
+  unsigned workers_;
+  support::LoopbackOptions device_;
+  std::vector<FakeTun> tuns_;
+  std::shared_ptr<Logger> log_ = make_null_logger();
+  std::unique_ptr<Node> node_;
+};
+
+class NodeTest : public testing::Test {
+ protected:
+  // Runs both control loops, on a clock that goes as fast as the test, until `done` or until so
+  // many turns were too many. Workers run in threads of their own, hence the yield.
+  bool run_until(const std::function<bool()>& done, Duration step = 1ms, int turns = 20000) {
+    for (int i = 0; i < turns; ++i) {
+      for (Host* host : {&a, &b}) {
+        if (host->running()) host->node().process(now);
+      }
+      if (done()) return true;
+      now += step;
+      std::this_thread::sleep_for(50us);
+    }
+    return false;
+  }
+  bool connected(Host& host, TimePoint when) {
+    const PeerStatus peer = host.peer(0, when);
+    for (const SessionStatus& s : peer.sessions) {
+      if (s.state != "established") return false;
+    }
+    return true;
+  }
+  bool connect() {
+    return run_until([&] { return connected(a, now) && connected(b, now); });
+  }
+  void start_both() {
+    a.start(1, now);
+    b.start(2, now);
+  }
+  // Sends `packet` on `from` until something comes out at `to`.
+  std::optional<support::Bytes> cross(Host& from, Host& to, const support::Bytes& packet) {
+    from.tun().send(packet);
+    std::optional<support::Bytes> got;
+    run_until([&] { return (got = to.tun().receive()).has_value(); }, 0ms, 5000);
+    return got;
+  }
+
+  LoopbackNetwork network;
+  TimePoint now = monotonic_now();
+  Host a{network, 1, {2}};
+  Host b{network, 2, {1}};
+};
+
+const support::Bytes kPing = ip_packet("10.77.0.1", "10.77.0.2", to_bytes("ping"));
+const support::Bytes kPong = ip_packet("10.77.0.2", "10.77.0.1", to_bytes("pong"));
+
+TEST_F(NodeTest, CarriesAPacketEachWay) {
+  start_both();
+  ASSERT_TRUE(connect());
+  EXPECT_EQ(cross(a, b, kPing), kPing);
+  EXPECT_EQ(cross(b, a, kPong), kPong);
+  const auto six = ip_packet("fd77::1", "fd77::2", to_bytes("six"));
+  EXPECT_EQ(cross(a, b, six), six);
+  EXPECT_EQ(a.counter(Counter::TunRxPackets), 2U);
+  EXPECT_EQ(a.counter(Counter::PeerTxPackets), 2U);
+  EXPECT_EQ(b.counter(Counter::TunTxPackets), 2U);
+  EXPECT_EQ(a.peer(0, now).tx_packets, 2U);
+  EXPECT_EQ(b.peer(0, now).rx_packets, 2U);
+  EXPECT_EQ(b.peer(0, now).tx_packets, 1U);
+}
+
+TEST_F(NodeTest, BothDialAndOneSessionStands) {
+  start_both();
+  ASSERT_TRUE(connect());
+  // Nothing flaps afterwards.
+  const TimePoint end = now + 3s;
+  run_until([&] { return now >= end; });
+  EXPECT_EQ(network.queue_pairs(Host::underlay(1), Host::underlay(2)).size(), 1U);
+  EXPECT_EQ(network.queue_pairs(Host::underlay(2), Host::underlay(1)).size(), 1U);
+  EXPECT_EQ(a.peer(0, now).sessions.at(0).established_count, 1U);
+  EXPECT_EQ(b.peer(0, now).sessions.at(0).established_count, 1U);
+}
+
+TEST_F(NodeTest, TheLargestPacketCrosses) {
+  a.options.mtu = b.options.mtu = IpMtu(65535);
+  start_both();
+  ASSERT_TRUE(connect());
+  support::Bytes payload(65535 - 20);
+  for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>(i * 7 + 3);
+  const auto packet = ip_packet("10.77.0.1", "10.77.0.2", payload);
+  EXPECT_EQ(cross(a, b, packet), packet);
+}
+
+TEST_F(NodeTest, AManyPacketBurstArrivesInOrderAndNeverFindsNoReceive) {
+  start_both();
+  ASSERT_TRUE(connect());
+  constexpr std::uint32_t kPackets = 3000;
+  std::uint32_t sent = 0;
+  std::uint32_t received = 0;
+  const bool all = run_until(
+      [&] {
+        for (; sent < kPackets; ++sent) {
+          support::Bytes payload(4 + sent * 37 % 3000);
+          store(std::span(payload), 0, Be32(sent));
+          if (!a.tun().send(ip_packet("10.77.0.1", "10.77.0.2", payload))) break;
+        }
+        while (auto packet = b.tun().receive()) {
+          EXPECT_EQ(load<Be32>(std::span<const std::byte>(*packet), 20).value(), received);
+          ++received;
+        }
+        return received == kPackets;
+      },
+      0ms);
+  EXPECT_TRUE(all) << received;
+  EXPECT_EQ(network.rnr_count(), 0U);
+  EXPECT_EQ(a.counter(Counter::TunRxPackets), a.counter(Counter::PeerTxPackets));
+  // Packed and chained: fewer messages than packets, fewer doorbells than messages or as many.
+  EXPECT_LT(a.counter(Counter::PeerTxMessages), kPackets);
+  EXPECT_LE(a.counter(Counter::PeerTxDoorbells),
+            a.counter(Counter::PeerTxMessages) + a.counter(Counter::PeerTxGrants));
+}
+
+TEST_F(NodeTest, APeerThatWasStartedAnewReplacesItsOldSession) {
+  start_both();
+  ASSERT_TRUE(connect());
+  network.partition(Host::underlay(1), Host::underlay(2));
+  b.kill();  // its disconnect does not get through
+  network.heal(Host::underlay(1), Host::underlay(2));
+  b.start(3, now);
+  ASSERT_TRUE(run_until([&] {
+    return connected(a, now) && connected(b, now) &&
+           a.peer(0, now).sessions.at(0).established_count == 2;
+  }));
+  EXPECT_EQ(cross(a, b, kPing), kPing);
+}
+
+TEST_F(NodeTest, APeerStartedLateIsFound) {
+  a.start(1, now);
+  const TimePoint late = now + 20s;
+  ASSERT_TRUE(run_until([&] { return now >= late; }, 10ms));
+  EXPECT_NE(a.peer(0, now).state, "connected");
+  EXPECT_FALSE(a.peer(0, now).sessions.at(0).last_error.empty());
+  b.start(2, now);
+  EXPECT_TRUE(connect());
+}
+
+TEST_F(NodeTest, PacketsForAPeerThatIsDownAreCounted) {
+  a.start(1, now);
+  a.tun().send(kPing);
+  EXPECT_TRUE(run_until([&] { return a.counter(Counter::TxDropPeerDown) == 1; }));
+}
+
+TEST_F(NodeTest, EveryTransmitDropHasItsCounter) {
+  a.options.multicast = Multicast::Off;
+  start_both();
+  ASSERT_TRUE(connect());
+  support::Bytes short_packet = kPing;
+  short_packet.resize(12);
+  tun::VirtioNetHeader odd;
+  a.tun().send(ip_packet("10.77.0.1", "198.51.100.1", {}));
+  a.tun().send(ip_packet("10.77.0.1", "10.77.0.1", {}));
+  a.tun().send(ip_packet("10.77.0.1", "224.0.0.5", {}));
+  a.tun().send(ip_packet("fd77::1", "ff02::1", {}));
+  a.tun().send(short_packet);
+  a.tun().send({});
+  ASSERT_TRUE(run_until([&] { return a.counter(Counter::TunRxPackets) == 6; }));
+  EXPECT_EQ(a.counter(Counter::TxDropNoRoute), 1U);
+  EXPECT_EQ(a.counter(Counter::TxDropOwnAddress), 1U);
+  EXPECT_EQ(a.counter(Counter::TxDropMulticast), 2U);
+  EXPECT_EQ(a.counter(Counter::TxDropMalformed), 2U);
+  EXPECT_EQ(a.counter(Counter::PeerTxPackets), 0U);
+}
+
+TEST_F(NodeTest, APacketAboveThePeersMtuIsDroppedAndCounted) {
+  b.options.mtu = IpMtu(1500);
+  start_both();
+  ASSERT_TRUE(connect());
+  a.tun().send(ip_packet("10.77.0.1", "10.77.0.2", support::Bytes(1481)));
+  const auto fits = ip_packet("10.77.0.1", "10.77.0.2", support::Bytes(1480));
+  EXPECT_EQ(cross(a, b, fits), fits);
+  EXPECT_EQ(a.counter(Counter::TxDropTooBig), 1U);
+  EXPECT_EQ(a.peer(0, now).mtu, IpMtu(1500));
+}
+
+TEST_F(NodeTest, ASourceThatIsNotThePeersIsDroppedAndCounted) {
+  start_both();
+  ASSERT_TRUE(connect());
+  std::uint64_t bad = 0;
+  for (const char* source :
+       {"10.77.0.2", "10.77.0.3", "127.0.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255"}) {
+    a.tun().send(ip_packet(source, "10.77.0.2", to_bytes("x")));
+    ++bad;
+  }
+  for (const char* source : {"fd77::3", "::1", "::", "ff02::1", "fe80::9", "::ffff:10.77.0.1"}) {
+    a.tun().send(ip_packet(source, "fd77::2", to_bytes("x")));
+    ++bad;
+  }
+  EXPECT_EQ(cross(a, b, kPing), kPing);
+  EXPECT_EQ(b.counter(Counter::RxDropBadSource), bad);
+  EXPECT_FALSE(b.tun().receive());
+}
+
+TEST_F(NodeTest, ADeviceThatIsRemovedAndComesBackCarriesAgain) {
+  start_both();
+  ASSERT_TRUE(connect());
+  network.remove_device(Host::underlay(1));
+  ASSERT_TRUE(run_until([&] { return a.node().status(now).device_state != "up"; }));
+  ASSERT_TRUE(run_until([&] { return connected(a, now) && connected(b, now); }));
+  EXPECT_EQ(cross(a, b, kPing), kPing);
+  EXPECT_EQ(network.live_devices(), 2U);
+}
+
+TEST_F(NodeTest, ABrokenQueuePairIsReplaced) {
+  start_both();
+  ASSERT_TRUE(connect());
+  network.break_queue_pair(network.queue_pairs(Host::underlay(1), Host::underlay(2)).front());
+  ASSERT_TRUE(run_until([&] {
+    return a.peer(0, now).sessions.at(0).established_count == 2 && connected(a, now) &&
+           connected(b, now);
+  }));
+  EXPECT_EQ(cross(a, b, kPing), kPing);
+}
+
+TEST_F(NodeTest, NothingIsLeftWhenTheNodesAreGone) {
+  start_both();
+  ASSERT_TRUE(connect());
+  for (int i = 0; i < 20; ++i) {
+    network.break_queue_pair(network.queue_pairs(Host::underlay(1), Host::underlay(2)).front());
+    const std::uint64_t wanted = static_cast<std::uint64_t>(i) + 2;
+    ASSERT_TRUE(run_until([&] {
+      return a.peer(0, now).sessions.at(0).established_count >= wanted && connected(a, now) &&
+             connected(b, now);
+    }));
+  }
+  a.kill();
+  b.kill();
+  EXPECT_EQ(network.live_objects(), 0U);
+  EXPECT_EQ(network.live_devices(), 0U);
+}
+
+TEST_F(NodeTest, EachCreationThatFailsLeavesNothingBehind) {
+  a.start(1, now);
+  const std::uint64_t creations = network.creation_count();
+  a.kill();
+  ASSERT_GT(creations, 3U);
+  for (std::uint64_t nth = 1; nth <= creations; ++nth) {
+    network.fail_creation(nth);
+    EXPECT_ANY_THROW(a.start(1, now)) << nth;
+    EXPECT_EQ(network.live_objects(), 0U) << nth;
+    EXPECT_EQ(network.live_devices(), 0U) << nth;
+  }
+}
+
+TEST_F(NodeTest, ADeadPeerIsNoticedByItsSilence) {
+  start_both();
+  ASSERT_TRUE(connect());
+  network.partition(Host::underlay(1), Host::underlay(2));
+  // Workers have clocks of their own: the test's runs beside, a millisecond for each.
+  EXPECT_TRUE(run_until(
+      [&] {
+        return a.peer(0, now).sessions.at(0).last_error.find("nothing was received") !=
+               std::string::npos;
+      },
+      1ms, 200000));
+}
+
+struct OtherDevices : testing::TestWithParam<std::tuple<bool, unsigned, unsigned>> {};
+
+// Every kind of device carries, with every number of workers at either end.
+TEST_P(OtherDevices, CarryBothWays) {
+  const auto [srq, workers_a, workers_b] = GetParam();
+  LoopbackNetwork network;
+  support::LoopbackOptions device;
+  if (!srq) device.capabilities.max_srq_wr = 0;
+  device.capabilities.max_send_sge = 2;
+  Host a(network, 1, {2}, workers_a, device);
+  Host b(network, 2, {1}, workers_b, device);
+  TimePoint now = monotonic_now();
+  a.start(7, now);
+  b.start(5, now);
+  const auto all_up = [&](Host& host) {
+    const PeerStatus peer = host.peer(0, now);
+    if (peer.sessions.size() != std::max(workers_a, workers_b)) return false;
+    return std::ranges::all_of(peer.sessions,
+                               [](const auto& s) { return s.state == "established"; });
+  };
+  const auto run = [&](const std::function<bool()>& done) {
+    for (int i = 0; i < 20000; ++i) {
+      a.node().process(now);
+      b.node().process(now);
+      if (done()) return true;
+      now += 1ms;
+      std::this_thread::sleep_for(50us);
+    }
+    return false;
+  };
+  ASSERT_TRUE(run([&] { return all_up(a) && all_up(b); }));
+  // 200 packets each way through the first queue, of many flows.
+  std::size_t at_a = 0;
+  std::size_t at_b = 0;
+  for (std::uint8_t i = 0; i < 200; ++i) {
+    const auto payload = to_bytes(std::string(8, static_cast<char>(i)));
+    a.tun().send(ip_packet("10.77.0.1", "10.77.0.2", payload));
+    b.tun().send(ip_packet("10.77.0.2", "10.77.0.1", payload));
+  }
+  EXPECT_TRUE(run([&] {
+    for (std::size_t q = 0; q < workers_a; ++q) {
+      while (a.tun(q).receive()) ++at_a;
+    }
+    for (std::size_t q = 0; q < workers_b; ++q) {
+      while (b.tun(q).receive()) ++at_b;
+    }
+    return at_a == 200 && at_b == 200;
+  })) << at_a
+      << " " << at_b;
+  EXPECT_EQ(network.rnr_count(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Node, OtherDevices,
+                         testing::Combine(testing::Bool(), testing::Values(1U, 3U),
+                                          testing::Values(1U, 2U)));
+
+}  // namespace
+}  // namespace ipoverbs::transport
