@@ -56,7 +56,6 @@ std::shared_ptr<Identity> Exchange::dial(LoopbackHost& host, const Endpoint& rem
   require(!host.context.removed, ENODEV, "resolve " + remote.to_string());
   auto id = std::make_shared<Identity>();
   id->host = &host;
-  id->dialled = true;
   id->local = {host.context.underlay, next_port_++, 0};
   id->remote = {remote.address, remote.port, 0};
   std::erase_if(identities_, [](const auto& weak) { return weak.expired(); });
@@ -82,10 +81,7 @@ void Exchange::accept(const std::shared_ptr<Identity>& id,
                                         id->remote.to_string(), private_data.size());
   require(!id->host->context.removed, ENODEV, tried);
   require(id->state == State::Requested && id->qp, EINVAL, tried);
-  if (private_data.size() > verbs::kAcceptPrivateData) {
-    say_goodbye(id);
-    throw SystemError(EINVAL, tried);
-  }
+  require(private_data.size() <= verbs::kAcceptPrivateData, EINVAL, tried);
   id->state = State::Accepted;
   if (const auto peer = id->peer.lock(); peer && peer->qp) Queues::pair(*id->qp, *peer->qp);
   queues_.to_rts(*id->qp);
@@ -205,15 +201,37 @@ void Exchange::retry() {
   for (Message& message : std::exchange(held_, {})) send(std::move(message));
 }
 
-std::vector<LoopbackQp*> Exchange::queue_pairs(const IpAddress& local, const IpAddress& remote) {
-  std::vector<LoopbackQp*> found;
+std::vector<std::uint32_t> Exchange::queue_pairs(const IpAddress& local,
+                                                 const IpAddress& remote) const {
+  std::vector<std::uint32_t> found;
   for (const auto& weak : identities_) {
     const auto id = weak.lock();
     if (id && id->qp && id->local.address == local && id->remote.address == remote) {
-      found.push_back(id->qp.get());
+      found.push_back(id->qp->qp_num);
     }
   }
   return found;
+}
+
+std::shared_ptr<Identity> Exchange::owner_of(std::uint32_t qp_num) const {
+  for (const auto& weak : identities_) {
+    const auto id = weak.lock();
+    if (id && id->qp && id->qp->qp_num == qp_num) return id;
+  }
+  assert(false && "no such queue pair");
+  return nullptr;
+}
+
+void Exchange::report(const IpAddress& underlay, EventKind kind, const std::string& detail) {
+  for (LoopbackHost* host : hosts_) {
+    if (host->context.underlay == underlay) push_event(*host, {.kind = kind, .detail = detail});
+  }
+}
+
+void Exchange::report(std::uint32_t qp_num, EventKind kind, const std::string& detail) {
+  const auto id = owner_of(qp_num);
+  if (kind == EventKind::QueuePairFailed) queues_.to_error(*id->qp);
+  push_event(*id->host, {.kind = kind, .identity = id, .detail = detail});
 }
 
 void Exchange::send(Message message) {
@@ -293,13 +311,13 @@ void Exchange::request_arrives(const Message& message) {
 }
 
 void Exchange::reject_arrives(const std::shared_ptr<Identity>& id, const Message& message) {
-  if (id->state == State::Closed || id->state == State::Established) return;
+  if (id->state == State::Closed) return;
   std::erase_if(id->host->events, [&](const PendingEvent& event) {
     return event.identity == id && event.kind == EventKind::Established;
   });
   id->state = State::Closed;
   if (id->qp) id->qp->closing = true;
-  push_event(*id->host, {.kind = id->dialled ? EventKind::Rejected : EventKind::Failed,
+  push_event(*id->host, {.kind = EventKind::Rejected,
                          .identity = id,
                          .private_data = padded(message.private_data, verbs::kRejectPrivateData),
                          .detail = fmt::format("the peer says REJ, reason {}", message.reason),

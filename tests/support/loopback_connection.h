@@ -47,7 +47,6 @@ struct Identity {
   LoopbackHost* host = nullptr;
   verbs::Connection* owner = nullptr;  // null until ConnectRequest is handed out
   State state = State::Idle;
-  bool dialled = false;
   bool reported_disconnected = false;
   Endpoint local;
   Endpoint remote;
@@ -97,8 +96,13 @@ class Exchange {
   // Delivers what a partition held back.
   void retry();
   // Queue pairs from `local` to `remote`, oldest first.
-  [[nodiscard]] std::vector<LoopbackQp*> queue_pairs(const IpAddress& local,
-                                                     const IpAddress& remote);
+  [[nodiscard]] std::vector<std::uint32_t> queue_pairs(const IpAddress& local,
+                                                       const IpAddress& remote) const;
+  // Asserts that there is such a queue pair.
+  [[nodiscard]] std::shared_ptr<Identity> owner_of(std::uint32_t qp_num) const;
+  void report(const IpAddress& underlay, verbs::EventKind kind, const std::string& detail);
+  void report(std::uint32_t qp_num, verbs::EventKind kind, const std::string& detail);
+  [[nodiscard]] std::size_t host_count() const { return hosts_.size(); }
 
  private:
   enum class Say : std::uint8_t { Resolve, Request, Reply, ReadyToUse, Reject, Disconnect, Bye };

@@ -81,6 +81,7 @@ class Completions final : public verbs::CompletionQueue {
   }
   ~Completions() override {
     const MutexLock lock(fabric_.mutex);
+    assert(!fabric_.queues.in_use(&cq_) && "queue pairs outlive their completion queue");
     --fabric_.census.live;
   }
   [[nodiscard]] ibv_cq* raw() const override { return &cq_; }
@@ -100,6 +101,7 @@ class SharedReceives final : public verbs::SharedReceiveQueue {
   }
   ~SharedReceives() override {
     const MutexLock lock(fabric_.mutex);
+    assert(!fabric_.queues.in_use(&srq_) && "queue pairs outlive their shared receive queue");
     --fabric_.census.live;
   }
   [[nodiscard]] ibv_srq* raw() const override { return &srq_; }

@@ -29,8 +29,8 @@
 // The connection manager behaves as librdmacm does: who dialled can send once its Established was
 // handed out (before, what the acceptor sends waits), the acceptor from accept() on; Disconnected
 // puts the queue pair into error and answers; who disconnects gets its own Disconnected when the
-// other side has answered. An accept() with too much private data has rejected the other side.
-// Who listens is told of an attempt that was given up by Failed, who dialled by Rejected.
+// other side has answered; destroying a Connection says REJ before Established was handed out or
+// heard of, DREQ after; the other side, dialled or dialling, learns of a REJ by Rejected.
 #pragma once
 
 #include <cstddef>
@@ -78,14 +78,51 @@ class LoopbackNetwork {
   [[nodiscard]] std::unique_ptr<verbs::Device> open(IpAddress underlay,
                                                     LoopbackOptions options = {});
 
-  // Manual delivery: carries up to `n` of the sends that can be carried, oldest first over all
-  // queue pairs, those that fail included; returns how many.
+  // Carries up to `n` of the sends that can be carried, oldest first over all queue pairs, those
+  // that fail included; returns how many. With automatic delivery there are none left to carry.
   std::size_t deliver(std::size_t n = kAll);
+  // The same for what is sent from one address to another.
+  std::size_t deliver_between(const IpAddress& from, const IpAddress& to, std::size_t n = kAll);
+  void set_delivery(Delivery delivery);
 
   // Messages that found no receive, each once.
   [[nodiscard]] std::uint64_t rnr_count() const;
   // Completions lost in full completion queues.
   [[nodiscard]] std::uint64_t overrun_count() const;
+
+  // The two cannot reach each other until healed: dialling hangs, established connections fall
+  // silent (sends are neither carried nor completed), and what the connection managers have to say
+  // arrives after the healing.
+  void partition(const IpAddress& a, const IpAddress& b);
+  void heal(const IpAddress& a, const IpAddress& b);
+
+  // The devices open at `underlay` get DeviceRemoved instead of whatever was pending, carry nothing
+  // any more and refuse with ENODEV; their peers get Disconnected or Rejected. No completion tells.
+  // open() at the address works again at once.
+  void remove_device(const IpAddress& underlay);
+
+  // The `nth` creation from now on (1: the next) of memory region, completion queue, shared receive
+  // queue or queue pair, anywhere in the network, throws SystemError(ENOMEM). 0: none does.
+  void fail_creation(std::uint64_t nth);
+  // Creations that succeeded so far: how far a test that fails each one has to count.
+  [[nodiscard]] std::uint64_t creation_count() const;
+  // Memory regions, completion queues, shared receive queues, queue pairs and Connections there
+  // are.
+  [[nodiscard]] std::size_t live_objects() const;
+  [[nodiscard]] std::size_t live_devices() const;
+
+  // Queue pairs of connections from `local` to `remote`, oldest first.
+  [[nodiscard]] std::vector<verbs::QpNumber> queue_pairs(const IpAddress& local,
+                                                         const IpAddress& remote) const;
+  // The queue pair's oldest send completes with `status` and the queue pair is in error; the
+  // connection managers know nothing of it. A programmer's error if there is no such queue pair.
+  void break_queue_pair(verbs::QpNumber number, ibv_wc_status status = IBV_WC_RETRY_EXC_ERR);
+
+  // Queues an event that the network has no cause for of itself: PortDown, PortActive at the
+  // devices of an address; AddressChanged, QueuePairFailed (which puts it into error) at a queue
+  // pair's connection, which must exist.
+  void report(const IpAddress& underlay, verbs::EventKind kind, const std::string& detail);
+  void report(verbs::QpNumber number, verbs::EventKind kind, const std::string& detail);
 
  private:
   std::unique_ptr<Fabric> fabric_;

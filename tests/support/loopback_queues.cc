@@ -31,29 +31,17 @@ std::span<std::byte> memory_of(const ibv_sge& sge) {
 }
 
 // Bytes of `from`, in order, into `to`, which has room for them.
-void copy(std::span<const ibv_sge> from, std::span<const ibv_sge> to) {
-  std::size_t target = 0;
-  std::size_t offset = 0;
+void copy(std::span<const ibv_sge> from, const ibv_sge& to) {
+  std::span<std::byte> room = memory_of(to);
   for (const ibv_sge& sge : from) {
-    std::span<const std::byte> left = memory_of(sge);
-    while (!left.empty()) {
-      const std::span<std::byte> room = memory_of(to[target]).subspan(offset);
-      const std::size_t n = std::min(left.size(), room.size());
-      if (n > 0) std::memmove(room.data(), left.data(), n);
-      left = left.subspan(n);
-      offset += n;
-      if (n == room.size()) {
-        ++target;
-        offset = 0;
-      }
-    }
+    if (sge.length == 0) continue;
+    std::memmove(room.data(), memory_of(sge).data(), sge.length);
+    room = room.subspan(sge.length);
   }
 }
 
 int refuse_receive(const ReceiveQueue& queue, const ibv_recv_wr& request) {
-  if (request.num_sge < 0 || static_cast<std::size_t>(request.num_sge) > queue.max_sge) {
-    return EINVAL;
-  }
+  if (request.num_sge < 0 || request.num_sge > 1) return EINVAL;
   return queue.slots->used == queue.slots->capacity ? ENOMEM : 0;
 }
 
@@ -65,7 +53,7 @@ int append_receives(ReceiveQueue& queue, ibv_recv_wr* request, ibv_recv_wr** bad
     }
     ++queue.slots->used;
     queue.posted.push_back(
-        {request->wr_id, {request->sg_list, request->sg_list + request->num_sge}});
+        {request->wr_id, request->num_sge == 1 ? request->sg_list[0] : ibv_sge{}});
   }
   return 0;
 }
@@ -98,16 +86,16 @@ void Queues::set_manual(bool manual) {
 }
 
 void Queues::retry() {
-  if (!manual_) deliver(SIZE_MAX);
+  if (!manual_) deliver(SIZE_MAX, [](const LoopbackQp&) { return true; });
 }
 
-std::size_t Queues::deliver(std::size_t limit) {
+std::size_t Queues::deliver(std::size_t limit, const Choice& chosen) {
   std::size_t carried = 0;
   bool progress = true;
   while (carried < limit && progress) {
     std::vector<LoopbackQp*> waiting;
     std::ranges::copy_if(queue_pairs_, std::back_inserter(waiting),
-                         [](const LoopbackQp* qp) { return !qp->sends.empty(); });
+                         [&](const LoopbackQp* qp) { return !qp->sends.empty() && chosen(*qp); });
     std::ranges::sort(waiting, {}, [](const LoopbackQp* qp) { return qp->sends.front().order; });
     progress = std::ranges::any_of(waiting, [&](LoopbackQp* qp) { return carry_first(*qp); });
     if (progress) ++carried;
@@ -236,18 +224,18 @@ bool Queues::carry_first(LoopbackQp& qp) {
   PostedSend& send = qp.sends.front();
   const std::size_t length = total(send.gather);
   if (!registered(qp.device(), send.gather)) {
-    fail_first(qp, IBV_WC_LOC_PROT_ERR);
+    fail(qp, IBV_WC_LOC_PROT_ERR);
     return true;
   }
   if (length > qp.device().capabilities.max_message) {
-    fail_first(qp, IBV_WC_LOC_LEN_ERR);
+    fail(qp, IBV_WC_LOC_LEN_ERR);
     return true;
   }
   switch (route(qp)) {
     case Route::Waiting:
       return false;
     case Route::Lost:
-      fail_first(qp, IBV_WC_RETRY_EXC_ERR);
+      fail(qp, IBV_WC_RETRY_EXC_ERR);
       return true;
     case Route::Open:
       break;
@@ -263,15 +251,15 @@ bool Queues::carry_first(LoopbackQp& qp) {
 void Queues::transfer(LoopbackQp& qp, LoopbackQp& peer, std::size_t length) {
   const PostedSend& send = qp.sends.front();
   const PostedReceive& receive = peer.receives().posted.front();
-  if (!registered(peer.device(), receive.scatter)) {
+  if (!registered(peer.device(), std::span(&receive.into, 1))) {
     fail_both(qp, IBV_WC_REM_OP_ERR, peer, IBV_WC_LOC_PROT_ERR);
     return;
   }
-  if (length > total(receive.scatter)) {
+  if (length > receive.into.length) {
     fail_both(qp, IBV_WC_REM_INV_REQ_ERR, peer, IBV_WC_LOC_LEN_ERR);
     return;
   }
-  copy(send.gather, receive.scatter);
+  copy(send.gather, receive.into);
   ibv_wc completion{};
   completion.wr_id = receive.wr_id;
   completion.opcode = IBV_WC_RECV;
@@ -285,9 +273,18 @@ void Queues::transfer(LoopbackQp& qp, LoopbackQp& peer, std::size_t length) {
   finish_send(qp, IBV_WC_SUCCESS);
 }
 
-void Queues::fail_first(LoopbackQp& qp, ibv_wc_status status) {
-  finish_send(qp, status);
+void Queues::fail(LoopbackQp& qp, ibv_wc_status status) {
+  if (!qp.sends.empty()) finish_send(qp, status);
   to_error(qp);
+}
+
+bool Queues::in_use(const ibv_cq* cq) const {
+  return std::ranges::any_of(
+      queue_pairs_, [&](const LoopbackQp* qp) { return qp->send_cq == cq || qp->recv_cq == cq; });
+}
+
+bool Queues::in_use(const ibv_srq* srq) const {
+  return std::ranges::any_of(queue_pairs_, [&](const LoopbackQp* qp) { return qp->srq == srq; });
 }
 
 void Queues::fail_both(LoopbackQp& qp, ibv_wc_status send_status, LoopbackQp& peer,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -76,12 +77,11 @@ struct LoopbackCq : Poisoned<ibv_cq> {
 
 struct PostedReceive {
   std::uint64_t wr_id = 0;
-  std::vector<ibv_sge> scatter;
+  ibv_sge into{};  // receives have one SGE each, as verbs/device.h has it
 };
 
 struct ReceiveQueue {
   std::shared_ptr<Slots> slots = std::make_shared<Slots>();
-  std::size_t max_sge = 1;
   std::deque<PostedReceive> posted;
 };
 
@@ -121,7 +121,9 @@ class Queues {
   explicit Queues(const Partitions& partitions) : partitions_(partitions) {}
 
   void set_manual(bool manual);
-  std::size_t deliver(std::size_t limit);
+  using Choice = std::function<bool(const LoopbackQp&)>;
+  // Carries up to `limit` sends of the queue pairs that `chosen` says yes to, oldest first.
+  std::size_t deliver(std::size_t limit, const Choice& chosen);
   [[nodiscard]] std::uint64_t rnr_count() const { return rnr_count_; }
   [[nodiscard]] std::uint64_t overrun_count() const { return overrun_count_; }
 
@@ -141,6 +143,11 @@ class Queues {
   void to_rts(LoopbackQp& qp);
   // Flushes sends and own receives, in order; shared receives stay.
   void to_error(LoopbackQp& qp);
+  // The oldest send, if there is one, fails with `status`, and the queue pair is in error.
+  void fail(LoopbackQp& qp, ibv_wc_status status);
+  // Whether a queue pair uses the completion queue or shared receive queue.
+  [[nodiscard]] bool in_use(const ibv_cq* cq) const;
+  [[nodiscard]] bool in_use(const ibv_srq* srq) const;
   // Tries again what waited, after a change of reachability.
   void retry();
 
@@ -150,7 +157,6 @@ class Queues {
   void kick(LoopbackQp& qp);
   bool carry_first(LoopbackQp& qp);
   void transfer(LoopbackQp& qp, LoopbackQp& peer, std::size_t length);
-  void fail_first(LoopbackQp& qp, ibv_wc_status status);
   void fail_both(LoopbackQp& qp, ibv_wc_status send_status, LoopbackQp& peer,
                  ibv_wc_status receive_status);
   void finish_send(LoopbackQp& qp, ibv_wc_status status);

@@ -160,8 +160,7 @@ class Host : public verbs::EventHandler {
 using Lines = std::vector<std::string>;
 
 // A dials B; both are established and have handled their events.
-inline void establish(Host& a, Host& b) {
-  b.device->listen(kPort);
+inline void reconnect(Host& a, Host& b) {
   a.dial(b.underlay);
   ASSERT_EQ(a.process(), Lines{"route resolved"});
   a.create_queue_pair();
@@ -171,6 +170,12 @@ inline void establish(Host& a, Host& b) {
   b.connection->accept({});
   ASSERT_EQ(a.process(), Lines{"established"});
   ASSERT_EQ(b.process(), Lines{"established"});
+}
+
+// The same when B does not listen yet.
+inline void establish(Host& a, Host& b) {
+  b.device->listen(kPort);
+  reconnect(a, b);
 }
 
 }  // namespace ipoverbs::support
