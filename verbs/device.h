@@ -139,13 +139,15 @@ struct QueuePairAttributes {
   PathMtu path_mtu;
   std::uint8_t ack_timeout = 0;
   std::uint8_t min_rnr_timer = 0;
+  std::uint8_t gid_index = 0;  // in the port's GID table, of the local end
 };
 
 // One reliable connection: its connection manager identity and, once created, its queue pair.
 class Connection {
  public:
   virtual ~Connection() = default;
-  // Creates the queue pair; after RouteResolved or in answer to ConnectRequest. Throws SystemError.
+  // Creates the queue pair; after RouteResolved or in answer to ConnectRequest. Throws SystemError,
+  // which names the limit on locked memory where that may be why.
   virtual void create_queue_pair(const QueuePairConfig& config) = 0;
   // Null before create_queue_pair. Worker: posts to it.
   [[nodiscard]] virtual ibv_qp* queue_pair() const = 0;
@@ -201,8 +203,9 @@ class Device {
   virtual ~Device() = default;
   [[nodiscard]] virtual const Capabilities& capabilities() const = 0;
 
-  // `memory` must stay mapped while the region lives. Throws SystemError; ENOMEM names
-  // RLIMIT_MEMLOCK with its present value and the need.
+  // `memory` must stay mapped while the region lives. Throws SystemError; where the limit on locked
+  // memory is what failed it, here and in the two below, UsageError with RLIMIT_MEMLOCK's present
+  // value and the need.
   [[nodiscard]] virtual std::unique_ptr<MemoryRegion> register_memory(
       std::span<std::byte> memory) = 0;
   // `depth` in completions. One completion queue is polled by one worker.

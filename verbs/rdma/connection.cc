@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/byte_order.h"
 #include "core/error.h"
 #include "verbs/rdma/address.h"
 #include "verbs/rdma/memlock.h"
@@ -20,24 +21,19 @@ constexpr int kResolveMs = 50;
 constexpr unsigned kResolveAttempts = 40;
 // On InfiniBand the route is asked of the subnet manager.
 constexpr int kRouteMs = 2000;
+// A P_Key's top bit says how its holder is a member, not which partition it is (IBTA 10.9.1).
+constexpr unsigned kPartitionBits = 0x7fff;
 
 PathMtu path_mtu_bytes(ibv_mtu mtu) { return PathMtu(128U << static_cast<unsigned>(mtu)); }
 }  // namespace
 
 RdmaConnection::RdmaConnection(const DeviceShared& shared, const RemoteAddress& remote,
                                const PathOptions& path)
-    : shared_(shared),
-      remote_(remote),
-      path_(path),
-      state_(State::Resolving),
-      id_(make_cm_id(shared.channel, this)) {
+    : shared_(shared), remote_(remote), path_(path), state_(State::Resolving) {
   if (remote_.endpoint.address.is_link_local() && remote_.endpoint.scope == 0) {
     remote_.endpoint.scope = shared.request.underlay.scope;
   }
-  if (path_.traffic_class) {
-    set_byte_option(id_.get(), RDMA_OPTION_ID_TOS, *path_.traffic_class, "traffic class");
-  }
-  resolve_address();
+  start();
 }
 
 RdmaConnection::RdmaConnection(const DeviceShared& shared, CmIdOwner id)
@@ -50,6 +46,16 @@ RdmaConnection::RdmaConnection(const DeviceShared& shared, CmIdOwner id)
 
 RdmaConnection::~RdmaConnection() {
   if (state_ == State::Connected) disconnect();
+}
+
+void RdmaConnection::start() {
+  state_ = State::Resolving;
+  attempts_ = 0;
+  id_ = make_cm_id(shared_.channel, this);
+  if (path_.traffic_class) {
+    set_byte_option(id_.get(), RDMA_OPTION_ID_TOS, *path_.traffic_class, "traffic class");
+  }
+  resolve_address();
 }
 
 void RdmaConnection::resolve_address() {
@@ -79,11 +85,13 @@ void RdmaConnection::create_queue_pair(const QueuePairConfig& config) {
     attr.cap.max_recv_sge = 1;
   }
   if (rdma_create_qp(id_.get(), shared_.pd, &attr) != 0) {
-    throw_allocation_error(
-        errno,
+    const int error = errno;
+    std::string tried =
         fmt::format("create a queue pair of {} sends and {} receives on {}", config.send_depth,
-                    attr.cap.max_recv_wr, shared_.capabilities.device),
-        0);
+                    attr.cap.max_recv_wr, shared_.capabilities.device);
+    const auto limit = locked_memory_limit();
+    if (error == ENOMEM && limit) tried = locked_memory_message(tried, *limit, 0);
+    throw SystemError(error, tried);
   }
   queue_pair_.reset(id_.get());
 }
@@ -145,7 +153,7 @@ Endpoint RdmaConnection::remote() const { return remote_.endpoint; }
 QueuePairAttributes RdmaConnection::attributes() const {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
-  const int mask = IBV_QP_PATH_MTU | IBV_QP_TIMEOUT | IBV_QP_MIN_RNR_TIMER;
+  const int mask = IBV_QP_PATH_MTU | IBV_QP_TIMEOUT | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV;
   if (!queue_pair_) throw SystemError(EINVAL, "query a queue pair that is not there");
   if (const int error = ibv_query_qp(id_->qp, &attr, mask, &init); error != 0) {
     throw SystemError(error, fmt::format("query queue pair {:#x} of {}", id_->qp->qp_num,
@@ -154,7 +162,8 @@ QueuePairAttributes RdmaConnection::attributes() const {
   return {.number = QpNumber(id_->qp->qp_num),
           .path_mtu = path_mtu_bytes(attr.path_mtu),
           .ack_timeout = attr.timeout,
-          .min_rnr_timer = attr.min_rnr_timer};
+          .min_rnr_timer = attr.min_rnr_timer,
+          .gid_index = attr.ah_attr.grh.sgid_index};
 }
 
 void RdmaConnection::set_min_rnr_timer() noexcept {
@@ -179,9 +188,37 @@ bool RdmaConnection::failed(Event& out, const std::string& what) {
 
 bool RdmaConnection::address_resolved(Event& out) {
   state_ = State::Routing;
-  if (rdma_resolve_route(id_.get(), kRouteMs) == 0) return false;
+  const unsigned pkey = std::bit_cast<Be16>(id_->route.addr.addr.ibaddr.pkey).value();
+  if (shared_.capabilities.link == "InfiniBand" && path_.pkey &&
+      ((*path_.pkey ^ pkey) & kPartitionBits) != 0) {
+    return failed(out,
+                  fmt::format("partition {:#06x} was asked for, but the underlay address is in "
+                              "{:#06x}: use the address of that partition's IPoIB interface",
+                              *path_.pkey, pkey));
+  }
+  const int result = preset_path_ ? rdma_set_option(id_.get(), RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
+                                                    &*preset_path_, sizeof *preset_path_)
+                                  : rdma_resolve_route(id_.get(), kRouteMs);
+  if (result == 0) return false;
   out.status = -errno;
   return failed(out, fmt::format("no route: {}", status_text(errno)));
+}
+
+bool RdmaConnection::route_resolved(Event& out) {
+  if (shared_.capabilities.link == "InfiniBand" && path_.service_level && !preset_path_ &&
+      id_->route.num_paths > 0) {
+    preset_path_ = path_with_service_level(id_->route.path_rec[0], *path_.service_level);
+    try {
+      start();
+      return false;
+    } catch (const SystemError& error) {
+      out.status = -error.code().value();
+      return failed(out, error.what());
+    }
+  }
+  state_ = State::Ready;
+  out.kind = EventKind::RouteResolved;
+  return true;
 }
 
 bool RdmaConnection::address_failed(int status, Event& out) {
@@ -217,9 +254,7 @@ bool RdmaConnection::translate(const CmEvent& in, Event& out) {
     case RDMA_CM_EVENT_ADDR_ERROR:
       return address_failed(in.status, out);
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-      state_ = State::Ready;
-      out.kind = EventKind::RouteResolved;
-      return true;
+      return route_resolved(out);
     case RDMA_CM_EVENT_ROUTE_ERROR:
       return failed(out, fmt::format("no route: {}", status_text(in.status)));
     case RDMA_CM_EVENT_ESTABLISHED:

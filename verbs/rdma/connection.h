@@ -19,6 +19,9 @@
 // passive side (so that it does not matter whether data or the event comes first), on ESTABLISHED
 // on the active one.
 //
+// InfiniBand. An asked-for service level takes two rounds: see ib_path.h. The partition is that of
+// the IPoIB interface, or, with GIDs, part of the address.
+//
 // Closing. DISCONNECTED is answered with rdma_disconnect, or the far end would never learn that it
 // is done. Destruction flushes the queue pair, destroys it and then the id, which sends REJ or DREQ
 // as the state asks for.
@@ -30,6 +33,7 @@
 #include "verbs/device.h"
 #include "verbs/open.h"
 #include "verbs/rdma/cm_event.h"
+#include "verbs/rdma/ib_path.h"
 #include "verbs/rdma/owners.h"
 
 namespace ipoverbs::verbs {
@@ -72,9 +76,12 @@ class RdmaConnection final : public Connection {
  private:
   enum class State : std::uint8_t { Resolving, Routing, Ready, Connecting, Connected, Closed };
 
+  // A new id, and everything from the start. Throws SystemError.
+  void start();
   void resolve_address();
   [[nodiscard]] bool address_resolved(Event& out);
   [[nodiscard]] bool address_failed(int status, Event& out);
+  [[nodiscard]] bool route_resolved(Event& out);
   [[nodiscard]] bool failed(Event& out, const std::string& what);
   [[nodiscard]] bool disconnected(Event& out);
   [[nodiscard]] rdma_conn_param parameters(std::span<const std::byte> private_data,
@@ -85,7 +92,8 @@ class RdmaConnection final : public Connection {
   RemoteAddress remote_;
   PathOptions path_;
   State state_;
-  unsigned attempts_ = 0;  // address resolutions started
+  unsigned attempts_ = 0;                     // address resolutions started
+  std::optional<ibv_path_data> preset_path_;  // instead of asking for the route
   CmIdOwner id_;
   QueuePairOwner queue_pair_;
 };

@@ -85,6 +85,11 @@ void RdmaDevice::listen(std::uint16_t port) {
 }
 
 std::unique_ptr<Connection> RdmaDevice::dial(const RemoteAddress& remote, const PathOptions& path) {
+  const bool infiniband = shared_.capabilities.link == "InfiniBand";
+  if ((path.service_level || path.pkey) && !infiniband && !std::exchange(warned_, true)) {
+    shared_.logger->warn("{} is {}, which has no service level and no partitions: ignored",
+                         shared_.capabilities.device, shared_.capabilities.link);
+  }
   return std::make_unique<RdmaConnection>(shared_, remote, path);
 }
 

@@ -79,6 +79,7 @@ class RdmaDevice final : public Device {
   CmIdOwner listener_;
   Fd epoll_;
   bool removed_ = false;
+  bool warned_ = false;  // that path options do not apply
 };
 
 // What the device and port behind `context` can do. Throws SystemError.
