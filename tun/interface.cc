@@ -40,7 +40,8 @@ std::string describe(const Refusal& refusal) {
           "no permission to {}: that needs CAP_NET_ADMIN, unless somebody has done it beforehand",
           refusal.tried));
     case EEXIST:
-      throw UsageError(fmt::format("cannot {}: the host has it already, elsewhere", refusal.tried));
+      throw UsageError(
+          fmt::format("cannot {}: the host has that already, elsewhere", refusal.tried));
     case EACCES:
     case EAFNOSUPPORT:
     case EOPNOTSUPP:
@@ -59,10 +60,12 @@ void require_idle_tun(const std::string& name, const LinkInfo& link, unsigned qu
     throw UsageError(
         fmt::format("the name {} is taken by another interface ({}): choose another name", name,
                     link.tun            ? "a TAP"
-                    : link.kind.empty() ? "hardware"
+                    : link.kind.empty() ? "not a TUN"
                                         : "of kind " + link.kind));
   }
-  if (link.tun->queues > 0) {
+  // A TUN that is not persistent exists because somebody holds it. Of a persistent one with a
+  // single queue the kernel does not tell, but refuses a second (EBUSY).
+  if (link.tun->queues > 0 || !link.tun->persistent) {
     throw UsageError(fmt::format("interface {} is in use by another program", name));
   }
   if (queues > 1 && !link.tun->multi_queue) {
@@ -154,7 +157,7 @@ void Interface::Impl::attach() {
   if (!made) throw SystemError(ENODEV, fmt::format("find interface {}", name));
   index_ = made->index;
   // Another program may have attached since we looked: a multi-queue TUN lets it.
-  if (made->tun && made->tun->queues != config_.queues) {
+  if (multi && made->tun && made->tun->queues != config_.queues) {
     throw UsageError(fmt::format("interface {} is in use by another program", name));
   }
   before_ = found;
@@ -195,9 +198,12 @@ void Interface::Impl::configure_limits(const LinkInfo& now) {
 void Interface::Impl::configure() {
   const LinkInfo now = control_->link(index_);
   configure_limits(now);
-  // Refused without IPv6 in the kernel, or below its smallest MTU: then there is nothing to turn
-  // off. A persistent TUN keeps the mode that its owner gave it.
-  if (!before_) std::ignore = control_->change_link(index_, {.no_ipv6_address_generation = true});
+  // Of an interface that is up already, the kernel has made its address; without permission it
+  // makes one.
+  if (!now.up &&
+      now.ipv6_address_generation.value_or(kNoAddressGeneration) != kNoAddressGeneration) {
+    std::ignore = control_->change_link(index_, {.ipv6_address_generation = kNoAddressGeneration});
+  }
   offloads_ = probe_offloads(descriptors_.front());
   set_read_offloads(offloads_.write);
   if (config_.up && !now.up) change({.up = true}, fmt::format("bring {} up", config_.name));
@@ -292,6 +298,8 @@ void Interface::Impl::restore() {
   any |= differs(change.queue_length, before_->queue_length, now.queue_length);
   any |= differs(change.gso_max_size, before_->gso_max_size, now.gso_max_size);
   any |= differs(change.gso_max_segments, before_->gso_max_segments, now.gso_max_segments);
+  any |= differs(change.ipv6_address_generation, before_->ipv6_address_generation,
+                 now.ipv6_address_generation);
   const int error = any ? control_->change_link(index_, change) : 0;
   if (error != 0) {
     logger_.warn("cannot leave {} as it was: {}", config_.name,

@@ -16,7 +16,7 @@
 // kernel alone would let a second process attach to a multi-queue TUN in silence. A TUN that any
 // other program is attached to is refused too. Everything that create() adds is removed by the
 // destructor: a TUN made here vanishes with its descriptors; of a persistent one, addresses,
-// routes, MTU, queue length and up/down are put back as they were.
+// routes, limits, addr_gen_mode and up/down are put back as they were.
 //
 // IPv6. The interface gets addr_gen_mode none: no link-local address of the kernel's own making,
 // hence no router solicitation. A TUN has IFF_NOARP, so that no neighbour is solicited and no

@@ -18,6 +18,8 @@ namespace ipoverbs::tun {
 
 namespace {
 
+static_assert(kNoAddressGeneration == IN6_ADDR_GEN_MODE_NONE);
+
 // IFF_TAP of <linux/if_tun.h>, as IFLA_TUN_TYPE tells it.
 constexpr std::uint8_t kTypeTap = 2;
 
@@ -44,6 +46,13 @@ TunInfo parse_tun(nlattr* data) {
           .queues = get_u32(tun[IFLA_TUN_NUM_QUEUES]) + get_u32(tun[IFLA_TUN_NUM_DISABLED_QUEUES])};
 }
 
+std::optional<std::uint8_t> parse_address_generation(nlattr* families) {
+  const auto by_family = nested_in<AF_INET6 + 1>(families);
+  const auto inet6 = nested_in<IFLA_INET6_MAX + 1>(by_family[AF_INET6]);
+  const nlattr* const mode = inet6[IFLA_INET6_ADDR_GEN_MODE];
+  return mode != nullptr ? std::optional(::nla_get_u8(mode)) : std::nullopt;
+}
+
 LinkInfo parse_link(nlmsghdr& message) {
   const auto fixed = fixed_part<ifinfomsg>(message);
   const auto link = attributes_of<ifinfomsg, IFLA_MAX + 1>(message);
@@ -55,6 +64,7 @@ LinkInfo parse_link(nlmsghdr& message) {
   result.queue_length = get_u32(link[IFLA_TXQLEN]);
   result.gso_max_size = get_u32(link[IFLA_GSO_MAX_SIZE]);
   result.gso_max_segments = get_u32(link[IFLA_GSO_MAX_SEGS]);
+  result.ipv6_address_generation = parse_address_generation(link[IFLA_AF_SPEC]);
   result.statistics = parse_statistics(link[IFLA_STATS64]);
   if (info[IFLA_INFO_KIND] != nullptr) result.kind = ::nla_get_string(info[IFLA_INFO_KIND]);
   if (result.kind == "tun") result.tun = parse_tun(info[IFLA_INFO_DATA]);
@@ -133,10 +143,10 @@ int RouteSocket::change_link(int index, const LinkChange& change) {
   if (change.queue_length) request.u32(IFLA_TXQLEN, *change.queue_length);
   if (change.gso_max_size) request.u32(IFLA_GSO_MAX_SIZE, *change.gso_max_size);
   if (change.gso_max_segments) request.u32(IFLA_GSO_MAX_SEGS, *change.gso_max_segments);
-  if (change.no_ipv6_address_generation) {
+  if (change.ipv6_address_generation) {
     nlattr* const families = request.begin(IFLA_AF_SPEC);
     nlattr* const inet6 = request.begin(AF_INET6);
-    request.u8(IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
+    request.u8(IFLA_INET6_ADDR_GEN_MODE, *change.ipv6_address_generation);
     request.end(inet6);
     request.end(families);
   }

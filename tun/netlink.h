@@ -21,7 +21,8 @@ struct TunInfo {
   bool tap = false;
   bool persistent = false;
   bool multi_queue = false;
-  std::uint32_t queues = 0;  // attached, disabled ones included
+  // Attached, disabled ones included; told only if multi_queue.
+  std::uint32_t queues = 0;
 };
 
 struct LinkInfo {
@@ -32,6 +33,8 @@ struct LinkInfo {
   std::uint32_t queue_length = 0;
   std::uint32_t gso_max_size = 0;
   std::uint32_t gso_max_segments = 0;
+  // IN6_ADDR_GEN_MODE_*; none where the interface has no IPv6.
+  std::optional<std::uint8_t> ipv6_address_generation;
   std::optional<TunInfo> tun;
   Statistics statistics;
 };
@@ -43,8 +46,11 @@ struct LinkChange {
   std::optional<std::uint32_t> queue_length{};
   std::optional<std::uint32_t> gso_max_size{};
   std::optional<std::uint32_t> gso_max_segments{};
-  bool no_ipv6_address_generation = false;  // addr_gen_mode none
+  std::optional<std::uint8_t> ipv6_address_generation{};
 };
+
+// IN6_ADDR_GEN_MODE_NONE of <linux/if_link.h>: the kernel makes no IPv6 address of its own.
+inline constexpr std::uint8_t kNoAddressGeneration = 1;
 
 // Requests in the network namespace of the thread that made it. One thread at a time. Each waits
 // for the kernel's answer. Functions that return int return an errno value, 0 for success; the

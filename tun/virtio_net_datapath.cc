@@ -87,7 +87,7 @@ std::size_t extension_length(Packet packet, std::uint8_t protocol, std::size_t o
 
 TransportHeader find_transport_v6(Packet packet) {
   TransportHeader at{kIpv6Header, byte_at(packet, 6), false};
-  for (unsigned i = 0; i < kMaxExtensionHeaders; ++i) {
+  for (unsigned i = 0; i <= kMaxExtensionHeaders; ++i) {
     if (!is_extension_header(at.protocol)) {
       at.present = at.protocol != IPPROTO_NONE && at.protocol != IPPROTO_ESP;
       return at;
