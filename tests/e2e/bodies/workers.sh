@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The two ends have different numbers of workers.
-start a --queues 2
+start a --workers 2
 start b
 expect_within 10 "no ping" reaches a
 for side in a b; do
