@@ -175,7 +175,7 @@ enum class Reject : std::uint8_t {
   BadPartition,  // P_Key
   BadQueueKey,   // Q_Key of a datagram to QP1
   UnknownQp,
-  WrongTransport,  // opcode of another transport than the queue pair's
+  WrongTransport,  // an opcode that the queue pair has no use for: UD, answers to what wasn't asked
   WrongSource,     // not from the address that the queue pair is connected to
   WrongState,      // queue pair not connected yet, or in error
   kCount,

@@ -1,0 +1,52 @@
+// Numbers of the reliable connection that no peer prescribes, and what is counted about it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "core/clock.h"
+
+namespace ipoverbs::verbs::soft {
+
+struct RcTuning {
+  // An acknowledgement is asked for (AckReq) at the end of every so many messages: one for each
+  // costs a tenth of the throughput and as much of the latency.
+  std::uint32_t ask_messages = 8;
+  // ... and when there is nothing more to send, but only so often, and for a signalled request.
+  Duration ask_idle = std::chrono::milliseconds(1);
+  // Nothing sent for so long, or for two round trips if that is longer, with packets unanswered:
+  // the last of them is sent again, asking (as RFC 8985's tail loss probe).
+  Duration probe = std::chrono::milliseconds(1);
+  // Least time to wait for an answer before everything unanswered is sent again: a busy host may
+  // not schedule the other side for some milliseconds. Doubles each time.
+  Duration min_timeout = std::chrono::milliseconds(5);
+  // The same before a round trip was measured.
+  Duration first_timeout = std::chrono::milliseconds(20);
+  // Longest time to wait, where the connection's ACK timeout is endless.
+  Duration max_timeout = std::chrono::seconds(1);
+};
+
+struct RequesterCounters {
+  std::uint64_t messages = 0;  // acknowledged
+  std::uint64_t packets = 0;   // sent, those sent again included
+  std::uint64_t resent = 0;    // packets sent again after a loss
+  std::uint64_t probes = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t sequence_naks = 0;  // heard
+  std::uint64_t rnr_naks = 0;       // heard
+  std::uint64_t stale_answers = 0;  // about packets long acknowledged, or never sent
+  std::uint64_t congestion = 0;     // notifications heard
+};
+
+struct ResponderCounters {
+  std::uint64_t messages = 0;  // received whole
+  std::uint64_t packets = 0;   // in order
+  std::uint64_t duplicates = 0;
+  std::uint64_t out_of_sequence = 0;
+  std::uint64_t acks = 0;  // sent
+  std::uint64_t sequence_naks = 0;
+  std::uint64_t rnr_naks = 0;
+  std::uint64_t fatal_naks = 0;
+};
+
+}  // namespace ipoverbs::verbs::soft

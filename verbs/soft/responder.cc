@@ -1,0 +1,185 @@
+#include "verbs/soft/responder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace ipoverbs::verbs::soft {
+
+namespace {
+
+bool is_send(Opcode opcode) { return opcode <= Opcode::SendOnlyImm; }
+
+bool starts(Opcode opcode) {
+  using enum Opcode;
+  return opcode == SendFirst || opcode == SendOnly || opcode == SendOnlyImm;
+}
+
+bool ends(Opcode opcode) { return opcode != Opcode::SendFirst && opcode != Opcode::SendMiddle; }
+
+}  // namespace
+
+Responder::Responder(ReceiveQueue& queue, CompletionRing& completions, QpNumber self)
+    : queue_(queue), completions_(completions), self_(self) {}
+
+void Responder::connect(const ResponderConfig& config) {
+  config_ = config;
+  expected_ = config.expected;
+}
+
+Responder::Failure Responder::on_request(const Packet& packet) noexcept {
+  const std::int32_t ahead = distance(expected_, packet.bth.psn());
+  if (ahead > 0) {
+    out_of_sequence(packet.bth.psn());
+    return {};
+  }
+  if (ahead < 0) {
+    ++counters_.duplicates;
+    if (due_ == Due::Nothing && is_send(packet.opcode())) due_ = Due::Ack;
+    return {};
+  }
+  if (!well_formed(packet)) return refuse(NakCode::InvalidRequest, IBV_WC_WR_FLUSH_ERR);
+  if (starts(packet.opcode()) && !take_request()) {
+    due_ = Due::RnrNak;
+    return {};
+  }
+  if (const Failure failure = place(packet.payload)) return failure;
+  advance();
+  if (ends(packet.opcode())) complete(packet);
+  if (packet.bth.wants_ack() && due_ == Due::Nothing) due_ = Due::Ack;
+  return {};
+}
+
+void Responder::out_of_sequence(Psn psn) noexcept {
+  ++counters_.out_of_sequence;
+  if (due_ == Due::RnrNak || silence_ == Silence::RnrNak) return;
+  const bool sender_went_back = dropped_ && !before(beyond_, psn);
+  if (!dropped_ || before(beyond_, psn)) beyond_ = psn;
+  dropped_ = true;
+  if (silence_ == Silence::None || sender_went_back) due_ = Due::SequenceNak;
+}
+
+// Whether the packet may come now: the rules of 9.7.4.1.6 and 9.7.4.1.7.
+bool Responder::well_formed(const Packet& packet) const noexcept {
+  const Opcode opcode = packet.opcode();
+  if (!is_send(opcode) || starts(opcode) == in_message_) return false;
+  const std::size_t size = packet.payload.size();
+  if (!ends(opcode)) return size == config_.mtu;
+  return size <= config_.mtu && (starts(opcode) || size > 0);
+}
+
+Responder::Failure Responder::refuse(NakCode code, ibv_wc_status status) noexcept {
+  ++counters_.fatal_naks;
+  due_ = Due::FatalNak;
+  fatal_ = code;
+  return status;
+}
+
+bool Responder::take_request() noexcept {
+  if (queue_.empty()) return false;
+  taken_ = queue_.front();
+  queue_.pop();
+  in_message_ = true;
+  received_ = 0;
+  sge_ = 0;
+  sge_offset_ = 0;
+  return true;
+}
+
+Responder::Failure Responder::place(std::span<const std::byte> payload) noexcept {
+  if (!taken_.registered) return refuse(NakCode::RemoteOperational, IBV_WC_LOC_PROT_ERR);
+  if (received_ + payload.size() > taken_.capacity) {
+    return refuse(NakCode::InvalidRequest, IBV_WC_LOC_LEN_ERR);
+  }
+  received_ += payload.size();
+  while (!payload.empty()) {
+    const ibv_sge& sge = taken_.sge[sge_];
+    const std::size_t n = std::min<std::size_t>(payload.size(), sge.length - sge_offset_);
+    if (n == 0) {
+      ++sge_;
+      sge_offset_ = 0;
+      continue;
+    }
+    std::memcpy(std::bit_cast<std::byte*>(sge.addr + sge_offset_), payload.data(), n);
+    sge_offset_ += static_cast<std::uint32_t>(n);
+    payload = payload.subspan(n);
+  }
+  return {};
+}
+
+// The expected packet was executed.
+void Responder::advance() noexcept {
+  ++counters_.packets;
+  expected_ = expected_.next();
+  silence_ = Silence::None;
+  if (due_ == Due::RnrNak) due_ = Due::Ack;
+  // A NAK not sent yet stays due as long as packets are known to be lost beyond this one; the
+  // packets came in another order than they were sent.
+  if (due_ == Due::SequenceNak && before(beyond_, expected_)) due_ = Due::Ack;
+  if (due_ != Due::SequenceNak) dropped_ = false;
+}
+
+void Responder::complete(const Packet& packet) noexcept {
+  in_message_ = false;
+  msn_ = (msn_ + 1) & Psn::kMask;
+  ++counters_.messages;
+  ibv_wc completion{};
+  completion.wr_id = taken_.id;
+  completion.status = IBV_WC_SUCCESS;
+  completion.opcode = IBV_WC_RECV;
+  completion.byte_len = static_cast<std::uint32_t>(received_);
+  completion.qp_num = self_.value();
+  completion.src_qp = config_.source.value();
+  if (layout_of(packet.bth.opcode).immediate) {
+    completion.wc_flags = IBV_WC_WITH_IMM;
+    completion.imm_data = std::bit_cast<__be32>(packet.immediate);
+  }
+  completions_.push(completion, packet.bth.solicited());
+}
+
+void Responder::transmit(const Path& path, Burst& burst) noexcept {
+  if (due_ == Due::Nothing || !burst.has_room()) return;
+  Packet packet;
+  packet.bth.opcode = static_cast<std::uint8_t>(Opcode::Acknowledge);
+  packet.bth.destination = Be24(config_.source.value());
+  packet.aeth.msn = Be24(msn_);
+  // A NAK names the packet that is expected, an ACK the last one that came.
+  Psn psn = expected_;
+  switch (due_) {
+    case Due::Nothing:
+    case Due::Ack:
+      packet.aeth.syndrome = kAckWithoutCredits;
+      psn = expected_.minus(1);
+      ++counters_.acks;
+      break;
+    case Due::SequenceNak:
+      packet.aeth.syndrome = nak_syndrome(NakCode::SequenceError);
+      silence_ = Silence::SequenceNak;
+      ++counters_.sequence_naks;
+      break;
+    case Due::RnrNak:
+      packet.aeth.syndrome = rnr_syndrome(config_.min_rnr_timer);
+      silence_ = Silence::RnrNak;
+      ++counters_.rnr_naks;
+      break;
+    case Due::FatalNak:
+      packet.aeth.syndrome = nak_syndrome(fatal_);
+      break;
+  }
+  packet.bth.sequence = Be24(psn.value());
+  burst.add(path, packet, {}, 0, 0);
+  due_ = Due::Nothing;
+}
+
+void Responder::flush(ibv_wc_status status) noexcept {
+  if (!in_message_) return;
+  in_message_ = false;
+  ibv_wc completion{};
+  completion.wr_id = taken_.id;
+  completion.status = status;
+  completion.opcode = IBV_WC_RECV;
+  completion.qp_num = self_.value();
+  completions_.push(completion, true);
+}
+
+}  // namespace ipoverbs::verbs::soft
