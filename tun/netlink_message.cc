@@ -42,6 +42,8 @@ int on_interrupted(nl_msg*, void* arg) {
   return NL_OK;
 }
 
+int on_any_sequence(nl_msg*, void*) { return NL_OK; }
+
 int on_error(sockaddr_nl*, nlmsgerr* refusal, void* arg) {
   static_cast<Exchange*>(arg)->error = -refusal->error;
   static_cast<Exchange*>(arg)->done = true;
@@ -117,8 +119,6 @@ int NetlinkSocket::transact(const NetlinkRequest& request, const Handler& on_ans
 }
 
 void NetlinkSocket::listen(int group) {
-  // What arrives answers no request.
-  ::nl_socket_disable_seq_check(socket_.get());
   if (::nl_socket_add_membership(socket_.get(), group) < 0 ||
       ::nl_socket_set_nonblocking(socket_.get()) < 0) {
     throw SystemError(errno, "listen to netlink notifications");
@@ -128,6 +128,8 @@ void NetlinkSocket::listen(int group) {
 bool NetlinkSocket::receive(const Handler& on_message) {
   Exchange exchange{on_message};
   const auto cb = make_callbacks(exchange);
+  // What arrives answers no request: its sequence number is nobody's.
+  ::nl_cb_set(cb.get(), NL_CB_SEQ_CHECK, NL_CB_CUSTOM, on_any_sequence, nullptr);
   bool complete = true;
   for (;;) {
     const int result = ::nl_recvmsgs(socket_.get(), cb.get());
