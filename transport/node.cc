@@ -142,11 +142,11 @@ void Node::Impl::process_reports() {
   if (!fabric_) return;
   for (const auto& worker : fabric_->workers) {
     for (const Report& report : worker->take_reports()) {
-      if (report.kind == Report::Kind::Detached) {
-        finish_retired(report.link);
-      } else if (Session* session = find(report.link); session != nullptr) {
-        fail(*session, report.why);
-      }
+      if (report.kind == Report::Kind::Detached) finish_retired(report.link);
+      Session* session = find(report.link);
+      if (session == nullptr) continue;  // given up in the meantime
+      if (report.kind == Report::Kind::Attached) on_attached(*session);
+      if (report.kind == Report::Kind::Failed) fail(*session, report.why);
     }
   }
 }

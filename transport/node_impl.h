@@ -43,6 +43,7 @@ struct Session {
   SessionMachine machine;
   std::unique_ptr<verbs::Connection> connection;  // none in Backoff
   std::optional<LinkId> link;                     // once there is a queue pair
+  bool dialled = false;                           // by us: connect, not accept
   std::optional<Hello> hello;                     // of the far end, once known
   std::shared_ptr<LinkGauges> gauges = std::make_shared<LinkGauges>();
   verbs::QueuePairAttributes attributes;  // while Established
@@ -98,7 +99,7 @@ class Node::Impl final : public verbs::EventHandler {
   [[nodiscard]] Peer& peer_of(const Session& session);
   [[nodiscard]] std::string describe(const Session& session) const;
   void dial(PeerIndex peer, unsigned index);
-  void on_route_resolved(Session& session);
+  void on_attached(Session& session);
   void on_request(verbs::Event& event);
   void on_established(Session& session, std::span<const std::byte> private_data);
   void accept(Session& session, std::unique_ptr<verbs::Connection> incoming, const Hello& hello);

@@ -101,7 +101,7 @@ void Node::Impl::on_event(verbs::Event& event) {
   if (session == nullptr) return;  // of a connection that was given up
   switch (event.kind) {
     case verbs::EventKind::RouteResolved:
-      return on_route_resolved(*session);
+      return create_link(*session);
     case verbs::EventKind::Established:
       return on_established(*session, event.private_data);
     case verbs::EventKind::Rejected:
@@ -119,24 +119,32 @@ void Node::Impl::dial(PeerIndex peer, unsigned index) {
   Session& session = peers_[peer].sessions[index];
   try {
     session.connection = fabric_->device->dial(options_.peers[peer].underlay, options_.path);
+    session.dialled = true;
   } catch (const SystemError& error) {
     fail(session, error.what());
   }
 }
 
 void Node::Impl::create_link(Session& session) {
-  const unsigned index = index_of(session);
-  Worker& worker = worker_of(index);
-  session.connection->create_queue_pair(worker.queue_pair_config());
+  Worker& worker = worker_of(index_of(session));
+  try {
+    session.connection->create_queue_pair(worker.queue_pair_config());
+  } catch (const SystemError& error) {
+    return fail(session, error.what());
+  }
   session.link = LinkId(next_link_++);
   worker.submit(AttachLink{{*session.link, peer_index_of(session), session.connection->queue_pair(),
                             worker.send_limits(), session.gauges}});
 }
 
-void Node::Impl::on_route_resolved(Session& session) {
+void Node::Impl::on_attached(Session& session) {
+  const auto hello = emit(hello_for(index_of(session), session));
   try {
-    create_link(session);
-    session.connection->connect(emit(hello_for(index_of(session), session)));
+    if (session.dialled) {
+      session.connection->connect(hello);
+    } else {
+      session.connection->accept(hello);
+    }
   } catch (const SystemError& error) {
     fail(session, error.what());
   }
@@ -172,13 +180,9 @@ void Node::Impl::accept(Session& session, std::unique_ptr<verbs::Connection> inc
                         const Hello& hello) {
   retire(session);
   session.connection = std::move(incoming);
+  session.dialled = false;
   session.hello = hello;
-  try {
-    create_link(session);
-    session.connection->accept(emit(hello_for(index_of(session), session)));
-  } catch (const SystemError& error) {
-    fail(session, error.what());
-  }
+  create_link(session);
 }
 
 void Node::Impl::on_established(Session& session, std::span<const std::byte> private_data) {

@@ -65,6 +65,7 @@ using Command = std::variant<AttachLink, ActivateLink, DetachLink, ForgetLink>;
 // From a worker to the control thread.
 struct Report {
   enum class Kind : std::uint8_t {
+    Attached,  // answer to AttachLink: its receives are posted, the far end may send
     Failed,    // the session is of no more use; why says why. Once a link.
     Detached,  // answer to DetachLink
   };

@@ -71,6 +71,7 @@ void Worker::execute(AttachLink& command) {
     by_queue_pair_[config.queue_pair->qp_num] = &link;
     link.pool.session_joined();
     add_receives(link);
+    report({Report::Kind::Attached, config.id, {}});
   } catch (const std::exception& error) {
     // Memory ran out: this session cannot be, the others go on.
     report({Report::Kind::Failed, config.id, error.what()});
