@@ -115,10 +115,15 @@ CmVerdict CmMachine::on_disconnect_request(const IpAddress& source, const CmMess
   switch (connection->state) {
     case CmState::ReplySent:
     case CmState::ReplyHeld:
+      flush_queue_pair(*connection);
+      reply();
       event(*connection, {.kind = CmEventKind::Failed, .error = ECONNRESET});
       break;
     case CmState::Established:
+      flush_queue_pair(*connection);
+      [[fallthrough]];
     case CmState::DisconnectSent:
+      reply();
       event(*connection, {.kind = CmEventKind::Disconnected});
       break;
     case CmState::TimeWait:
@@ -127,10 +132,6 @@ CmVerdict CmMachine::on_disconnect_request(const IpAddress& source, const CmMess
     default:
       return CmVerdict::WrongState;
   }
-  if (connection->state != CmState::DisconnectSent) {
-    flush_queue_pair(*connection);
-  }
-  reply();
   enter_time_wait(*connection, now);
   return CmVerdict::Taken;
 }
@@ -158,8 +159,8 @@ CmVerdict CmMachine::on_disconnect_reply(const IpAddress& source,
 // The other side has put the queue pair that `old` was with to a new use.
 void CmMachine::drop_stale(CmConnection& old, const IpAddress& source, TimePoint now) {
   if (old.remote == source && old.state == CmState::Established) {
-    event(old, {.kind = CmEventKind::Disconnected, .reason = RejectReason::StaleConnection});
     send_disconnect(old, now);
+    event(old, {.kind = CmEventKind::Disconnected, .reason = RejectReason::StaleConnection});
   }
 }
 

@@ -149,11 +149,16 @@ void CmMachine::on_due(CmConnection& connection, TimePoint now) {
   switch (connection.state) {
     case CmState::RequestSent:
     case CmState::RequestHeld:
-    case CmState::ReplySent:
-    case CmState::ReplyHeld:
       if (!resend(connection, now)) {
         event(connection, {.kind = CmEventKind::Failed, .error = ETIMEDOUT});
         end(connection, now);
+      }
+      return;
+    case CmState::ReplySent:
+    case CmState::ReplyHeld:
+      if (!resend(connection, now)) {
+        end(connection, now);
+        event(connection, {.kind = CmEventKind::Failed, .error = ETIMEDOUT});
       }
       return;
     case CmState::DisconnectSent:

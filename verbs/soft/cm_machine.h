@@ -3,15 +3,18 @@
 // Theory of operation. No I/O and no clock: messages, what the user wants and the time come in;
 // take() yields what is to be done, in order: messages to send, queue pairs to move, events for the
 // user. Order matters: a queue pair is ready to receive before the message leaves that lets the
-// other side send to it. Drain take() after every call.
+// other side send to it, and is flushed before the user hears of the end. Drain take() after every
+// call.
 //
 //   who dials                      who listens
 //   connect()     REQ ->
 //                                  ConnectRequest; accept() or reject()
-//                 <- REP           QueuePairConnect, then the REP
-//   QueuePairConnect, then the
+//                 <- REP           CmQueuePairConnect, then the REP
+//   CmQueuePairConnect, then the
 //   RTU ->        Established      Established (by the RTU, or by the first data: data_received())
-//   disconnect()  DREQ ->          QueuePairFlush, DREP, Disconnected
+//   disconnect()
+//   CmQueuePairFlush, then the
+//   DREQ ->                        CmQueuePairFlush, DREP, Disconnected
 //   Disconnected  <- DREP
 //
 // CmState (verbs/soft/cm_connection.h) has the states. Peers are the kernel's CM

@@ -244,7 +244,7 @@ TEST(CmActive, ReplyFromAQueuePairInUseIsStale) {
   ConnectReplyMessage rep = script.reply();
   rep.local_comm_id = CommId(78);
   EXPECT_EQ(script.hear(rep), CmVerdict::Refused);
-  EXPECT_EQ(script.said(), "REJ, disconnected, flush, DREQ");
+  EXPECT_EQ(script.said(), "REJ, flush, DREQ, disconnected");
   EXPECT_EQ(script.last<RejectMessage>().reason, RejectReason::StaleConnection);
   EXPECT_EQ(script.events.back().connection, old);
 }

@@ -60,7 +60,7 @@ TEST(CmEnd, DisconnectRequestIsAnsweredAndTold) {
   const CommId id = script.establish_passive();
   script.transaction = TransactionId(0x77);
   EXPECT_EQ(script.hear(CmScript::disconnect(id)), CmVerdict::Taken);
-  EXPECT_EQ(script.said(), "disconnected, flush, DREP");
+  EXPECT_EQ(script.said(), "flush, DREP, disconnected");
   const auto drep = script.last<DisconnectReplyMessage>();
   EXPECT_EQ(drep.local_comm_id, id);
   EXPECT_EQ(drep.remote_comm_id, test::kTheirId);
@@ -100,7 +100,7 @@ TEST(CmEnd, BothDisconnectAtOnce) {
   script.machine.disconnect(id, script.now);
   script.said();
   EXPECT_EQ(script.hear(CmScript::disconnect(id)), CmVerdict::Taken);
-  EXPECT_EQ(script.said(), "disconnected, DREP");
+  EXPECT_EQ(script.said(), "DREP, disconnected");
   EXPECT_EQ(script.hear(CmScript::disconnected(id)), CmVerdict::Duplicate);
   EXPECT_EQ(script.said(), "");
 }
@@ -125,7 +125,7 @@ TEST(CmEnd, PeerThatDisconnectsBeforeTheReadyCameIsAFailure) {
   script.accept(id);
   script.said();
   EXPECT_EQ(script.hear(CmScript::disconnect(id)), CmVerdict::Taken);
-  EXPECT_EQ(script.said(), "failed, flush, DREP");
+  EXPECT_EQ(script.said(), "flush, DREP, failed");
   EXPECT_EQ(script.events.back().error, ECONNRESET);
 }
 

@@ -264,7 +264,7 @@ TEST(CmPassive, RequestOfAConnectionThatIsOverIsStale) {
   CmScript script;
   const CommId id = script.establish_passive();
   script.hear(CmScript::disconnect(id));
-  EXPECT_EQ(script.said(), "disconnected, flush, DREP");
+  EXPECT_EQ(script.said(), "flush, DREP, disconnected");
   EXPECT_EQ(script.hear(CmScript::request()), CmVerdict::Duplicate);
   EXPECT_EQ(script.said(), "REJ");
   EXPECT_EQ(script.last<RejectMessage>().reason, RejectReason::StaleConnection);
@@ -278,7 +278,7 @@ TEST(CmPassive, NewRequestFromAQueuePairInUseEndsTheOldConnection) {
   ConnectRequestMessage req = CmScript::request();
   req.local_comm_id = CommId(1);
   EXPECT_EQ(script.hear(req), CmVerdict::Refused);
-  EXPECT_EQ(script.said(), "REJ, disconnected, flush, DREQ");
+  EXPECT_EQ(script.said(), "REJ, flush, DREQ, disconnected");
   EXPECT_EQ(script.last<RejectMessage>().reason, RejectReason::StaleConnection);
   EXPECT_EQ(script.last<RejectMessage>().remote_comm_id, CommId(1));
   EXPECT_EQ(script.last<DisconnectRequestMessage>().local_comm_id, old);
@@ -315,7 +315,7 @@ TEST(CmPassive, ReplyIsSentAgainAndGivenUp) {
     ++replies;
   }
   EXPECT_EQ(replies, 16);
-  EXPECT_EQ(words, "failed, flush, REJ");
+  EXPECT_EQ(words, "flush, REJ, failed");
   EXPECT_EQ(script.events.back().error, ETIMEDOUT);
 }
 
