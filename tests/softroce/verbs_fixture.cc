@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -13,6 +14,18 @@
 namespace ipoverbs::verbs::test {
 
 void run(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }
+
+std::string output_of(const std::string& command) {
+  std::string all;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return all;
+  std::array<char, 4096> some{};
+  while (const std::size_t n = std::fread(some.data(), 1, some.size(), pipe)) {
+    all.append(some.data(), n);
+  }
+  ::pclose(pipe);
+  return all;
+}
 
 void Link::SetUp() {
   if (::getuid() != 0 || !std::filesystem::exists("/dev/infiniband/rdma_cm")) {
@@ -25,6 +38,11 @@ void Link::SetUp() {
       "net.ipv6.conf.default.accept_dad=0");
   run("ip link add v0 mtu 4500 type veth peer name v1 mtu 4500");
   run("ip addr add 10.77.0.1/24 dev v0 && ip addr add 10.77.0.2/24 dev v1");
+  // IPv6 would take one end's packets to the other over lo, because the other's address is local:
+  // the table of local addresses is for what comes in, the rest goes by interface.
+  run("ip -6 rule add pref 1 iif v0 lookup local && ip -6 rule add pref 1 iif v1 lookup local && "
+      "ip -6 rule add pref 2 to fd77::/64 lookup main");
+  run("ip -6 rule add pref 3 lookup local && ip -6 rule delete pref 0");
   run("ip addr add fd77::1/64 dev v0 nodad && ip addr add fd77::2/64 dev v1 nodad");
   run("ip link set v0 up && ip link set v1 up");
   run("rdma link add rxe0 type rxe netdev v0 && rdma link add rxe1 type rxe netdev v1");
@@ -90,7 +108,28 @@ void Side::post_receives(Connection* connection, std::size_t first, std::size_t 
   }
 }
 
+void LeavesNothing::SetUp() { untouched_ = rdma_resources(); }
+
+void LeavesNothing::TearDown() {
+  const TimePoint end = monotonic_now() + std::chrono::seconds(2);
+  while (rdma_resources() != untouched_ && monotonic_now() < end) ::usleep(10'000);
+  EXPECT_EQ(rdma_resources(), untouched_);
+}
+
 void TwoSides::SetUp() {
+  LeavesNothing::SetUp();
+  open();
+}
+
+void TwoSides::TearDown() {
+  out.reset();
+  in.reset();
+  dialler.reset();
+  listener.reset();
+  LeavesNothing::TearDown();
+}
+
+void TwoSides::open() {
   dialler = std::make_unique<Side>("10.77.0.1");
   listener = std::make_unique<Side>("10.77.0.2");
   listener->device->listen(kPort);
@@ -160,6 +199,16 @@ std::vector<std::byte> bytes(std::size_t size, unsigned seed) {
   std::vector<std::byte> all(size);
   std::ranges::generate(all, [&] { return static_cast<std::byte>(random() >> 8); });
   return all;
+}
+
+bool readable(int fd, std::chrono::milliseconds limit) {
+  pollfd p{fd, POLLIN, 0};
+  return ::poll(&p, 1, static_cast<int>(limit.count())) == 1;
+}
+
+std::string rdma_resources() {
+  // Without the devices' indices, which change when they come back.
+  return output_of("rdma resource show | sed 's/^[0-9]*: //; s/ctx [0-9]*//' | sort");
 }
 
 std::size_t open_descriptors() {

@@ -25,6 +25,9 @@ inline constexpr std::size_t kMessage = std::size_t{64} << 10;
 // Runs a shell command; a failure fails the test.
 void run(const std::string& command);
 
+// What a shell command prints.
+[[nodiscard]] std::string output_of(const std::string& command);
+
 // Makes the link; where it cannot be made, every test is skipped with the reason. The link stays:
 // it goes with the guest.
 class Link : public ::testing::Environment {
@@ -74,9 +77,22 @@ class Side : public EventHandler {
   std::function<void(Event&)> hook;  // called first
 };
 
-class TwoSides : public ::testing::Test {
+// After each test the kernel must hold what it held before.
+class LeavesNothing : public ::testing::Test {
  protected:
   void SetUp() override;
+  void TearDown() override;
+
+ private:
+  std::string untouched_;  // rdma_resources() before the test
+};
+
+class TwoSides : public LeavesNothing {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+  // Opens both ends.
+  void open();
   // Handles events of both ends until `done`; false if that takes longer than `limit`.
   [[nodiscard]] bool until(const std::function<bool()>& done,
                            std::chrono::milliseconds limit = std::chrono::seconds(5));
@@ -93,7 +109,15 @@ class TwoSides : public ::testing::Test {
   std::unique_ptr<Connection> in;   // the listener's
 };
 
+// What the test program does instead of testing, for its own tests: "--refusal ADDRESS" prints why
+// opening is refused, "--locked-memory" why registering is, "--list" one line for each port.
+int run_child(const std::string& what, const std::string& argument);
+
 [[nodiscard]] std::vector<std::byte> bytes(std::size_t size, unsigned seed);
 [[nodiscard]] std::size_t open_descriptors();
+// How many objects of each kind the kernel holds on each RDMA device, contexts excepted: librdmacm
+// keeps those.
+[[nodiscard]] std::string rdma_resources();
+[[nodiscard]] bool readable(int fd, std::chrono::milliseconds limit);
 
 }  // namespace ipoverbs::verbs::test

@@ -6,15 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "core/error.h"
-
 namespace ipoverbs::verbs {
 
-std::optional<CmEvent> next_cm_event(rdma_event_channel* channel) {
+std::expected<CmEvent, int> next_cm_event(rdma_event_channel* channel) {
   rdma_cm_event* raw = nullptr;
   if (rdma_get_cm_event(channel, &raw) != 0) {
-    if (errno == EAGAIN || errno == EINTR) return std::nullopt;
-    throw SystemError(errno, "read the connection manager's next event");
+    return std::unexpected(errno == EINTR ? EAGAIN : errno);
   }
   const CmEventOwner event(raw);
   CmEvent copy;

@@ -6,7 +6,7 @@
 
 #include <array>
 #include <cstddef>
-#include <optional>
+#include <expected>
 #include <span>
 #include <string>
 
@@ -31,9 +31,9 @@ struct CmEvent {
   std::size_t size = 0;
 };
 
-// The channel's next event, already acknowledged; nullopt if there is none now. The channel is
-// nonblocking. Throws SystemError when the channel is broken.
-[[nodiscard]] std::optional<CmEvent> next_cm_event(rdma_event_channel* channel);
+// The channel's next event, already acknowledged, or an errno: EAGAIN if there is none now, another
+// if the channel is broken. The channel is nonblocking.
+[[nodiscard]] std::expected<CmEvent, int> next_cm_event(rdma_event_channel* channel);
 
 // Why the far end, or its kernel, rejected a connection, in words. `status` is the event's: the
 // REJ message's reason on InfiniBand and RoCE (IBTA volume 1, table of rejection reasons in 12.6.7;

@@ -237,7 +237,6 @@ bool RdmaConnection::address_failed(int status, Event& out) {
 }
 
 bool RdmaConnection::disconnected(Event& out) {
-  if (state_ == State::Closed) return false;
   disconnect();
   state_ = State::Closed;
   out.kind = EventKind::Disconnected;
@@ -245,6 +244,7 @@ bool RdmaConnection::disconnected(Event& out) {
 }
 
 bool RdmaConnection::translate(const CmEvent& in, Event& out) {
+  if (state_ == State::Closed) return false;  // its end was reported
   out.connection = this;
   out.private_data = in.private_data();
   out.status = in.status;

@@ -156,8 +156,17 @@ int RdmaDevice::process_events(EventHandler& handler) {
     handler.on_event(out);
     ++handed;
   };
-  while (auto event = next_cm_event(channel_.get())) hand_on(*event);
-  while (auto event = next_async_event(shared_.context)) hand_on(*event);
+  auto event = next_cm_event(channel_.get());
+  for (; event; event = next_cm_event(channel_.get())) hand_on(*event);
+  if (event.error() != EAGAIN) {
+    // Without its events the device is of no use, though a new Device may do.
+    Event out;
+    if (removed(out, fmt::format("no more events: {}", status_text(event.error())))) {
+      handler.on_event(out);
+      ++handed;
+    }
+  }
+  while (auto async = next_async_event(shared_.context)) hand_on(*async);
   return handed;
 }
 

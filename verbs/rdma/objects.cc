@@ -19,7 +19,7 @@ std::string on_device(const ibv_context* context) {
 }  // namespace
 
 RdmaMemoryRegion::RdmaMemoryRegion(ibv_pd* pd, std::span<std::byte> memory)
-    : mr_(ibv_reg_mr(pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE)) {
+    : mr_(ibv_reg_mr(pd, memory.data(), memory.size(), int{IBV_ACCESS_LOCAL_WRITE})) {
   if (mr_) return;
   throw_allocation_error(
       errno, fmt::format("register {} bytes of memory {}", memory.size(), on_device(pd->context)),
