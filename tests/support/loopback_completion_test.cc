@@ -120,6 +120,15 @@ TEST_F(LoopbackCompletions, SendingToAQueuePairInErrorFails) {
   EXPECT_EQ(a.poll(), Lines{fmt::format("1: status {}", +IBV_WC_RETRY_EXC_ERR)});
 }
 
+TEST_F(LoopbackCompletions, SendThatWaitsForAReceiveFailsWhenThePeerIsInError) {
+  for (std::size_t i = 0; i < 8; ++i) ASSERT_EQ(a.send(i, "x"), 0);
+  EXPECT_EQ(a.poll().size(), 8U);
+  ASSERT_EQ(a.send(8, "x"), 0);
+  EXPECT_EQ(a.poll(), Lines{});
+  network.break_queue_pair(verbs::QpNumber(b.qp()->qp_num));
+  EXPECT_EQ(a.poll(), Lines{fmt::format("8: status {}", +IBV_WC_RETRY_EXC_ERR)});
+}
+
 TEST_F(LoopbackCompletions, DisconnectFlushesSendsInOrderAndKeepsSharedReceives) {
   network.set_delivery(Delivery::Manual);
   for (std::size_t i = 9; i > 6; --i) ASSERT_EQ(b.send(i, "x", 0), 0);

@@ -118,7 +118,8 @@ void Exchange::destroy(const std::shared_ptr<Identity>& id) {
   id->qp.reset();
 }
 
-// What ib_destroy_cm_id and rdma_disconnect send in each state; the state is what remains after it.
+// What destroying an rdma_cm_id sends in each state (kernel, drivers/infiniband/core/cm.c,
+// cm_destroy_id); of an established one rdma_disconnect sends the same, and waits for the answer.
 void Exchange::say_goodbye(const std::shared_ptr<Identity>& id) {
   const State before = std::exchange(id->state, State::Closed);
   switch (before) {
@@ -138,8 +139,6 @@ void Exchange::say_goodbye(const std::shared_ptr<Identity>& id) {
       send({.say = Say::Bye, .from = id, .to = id->peer});
       break;
     case State::Disconnecting:
-      id->state = State::Disconnecting;
-      break;
     case State::Idle:
     case State::Resolved:
     case State::Closed:
@@ -334,13 +333,10 @@ void Exchange::disconnect_arrives(const std::shared_ptr<Identity>& id, const Mes
     id->state = State::Closed;
     send({.say = Say::Bye, .from = id, .to = message.from});
     report_disconnected(id);
-  } else if (id->state == State::Closed) {
-    send({.say = Say::Bye, .from = id, .to = message.from});
   }
 }
 
 void Exchange::report_disconnected(const std::shared_ptr<Identity>& id) {
-  if (std::exchange(id->reported_disconnected, true)) return;
   push_event(*id->host,
              {.kind = EventKind::Disconnected, .identity = id, .detail = "disconnected"});
 }

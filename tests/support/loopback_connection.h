@@ -47,7 +47,6 @@ struct Identity {
   LoopbackHost* host = nullptr;
   verbs::Connection* owner = nullptr;  // null until ConnectRequest is handed out
   State state = State::Idle;
-  bool reported_disconnected = false;
   Endpoint local;
   Endpoint remote;
   std::weak_ptr<Identity> peer;

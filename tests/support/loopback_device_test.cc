@@ -2,7 +2,8 @@
 #include "tests/support/loopback_device.h"
 
 #include <cerrno>
-#include <functional>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -106,6 +107,17 @@ TEST_F(LoopbackControl, RequestThatNobodyTakesIsRejected) {
   EXPECT_EQ(a.process(), Lines{"rejected 28"});
 }
 
+TEST_F(LoopbackControl, RequestAtADeviceThatIsClosedIsRejected) {
+  b.device->listen(kPort);
+  dial();
+  a.connection->connect({});
+  b.shared.reset();
+  b.completions.reset();
+  b.region.reset();
+  b.device.reset();
+  EXPECT_EQ(a.process(), Lines{"rejected 28"});
+}
+
 TEST_F(LoopbackControl, NoListenerRejects) {
   dial();
   a.connection->connect({});
@@ -158,6 +170,17 @@ TEST_F(LoopbackControl, BothDisconnectAtOnce) {
   EXPECT_EQ(b.process(), Lines{});
 }
 
+TEST_F(LoopbackControl, BothDisconnectAtOnceAndOneIsDestroyed) {
+  establish(a, b);
+  network.partition(kA, kB);
+  a.connection->disconnect();
+  a.connection.reset();
+  b.connection->disconnect();
+  network.heal(kA, kB);
+  EXPECT_EQ(a.process(), Lines{});
+  EXPECT_EQ(b.process(), Lines{"disconnected"});
+}
+
 TEST_F(LoopbackControl, SendsToAnEndThatLeavesAreFlushedByItsDisconnected) {
   establish(a, b);
   b.connection.reset();
@@ -165,6 +188,22 @@ TEST_F(LoopbackControl, SendsToAnEndThatLeavesAreFlushedByItsDisconnected) {
   EXPECT_EQ(a.poll(), Lines{});
   EXPECT_EQ(a.process(), Lines{"disconnected"});
   EXPECT_EQ(a.poll(), Lines{fmt::format("1: status {}", +IBV_WC_WR_FLUSH_ERR)});
+}
+
+TEST_F(LoopbackControl, SendsToAnEndThatGaveUpAreFlushedByItsRejection) {
+  accept();
+  a.connection.reset();
+  ASSERT_EQ(b.send(1, "x"), 0);
+  EXPECT_EQ(b.poll(), Lines{});
+  EXPECT_EQ(b.process(), Lines{"rejected 28"});
+  EXPECT_EQ(b.poll(), Lines{fmt::format("1: status {}", +IBV_WC_WR_FLUSH_ERR)});
+}
+
+TEST_F(LoopbackControl, DisconnectedBeforeEstablishedStaysInError) {
+  accept();
+  a.connection->disconnect();
+  EXPECT_EQ(a.process(), Lines{"established"});
+  EXPECT_EQ(a.qp()->state, IBV_QPS_ERR);
 }
 
 TEST_F(LoopbackControl, DisconnectBeforeThereIsAnythingToDisconnectIsHarmless) {

@@ -27,6 +27,7 @@ TEST_F(LoopbackFaults, RemovedDeviceIsSilentAndItsPeersAreToldOnce) {
   EXPECT_EQ(b.send(1, "x"), 0);
   EXPECT_EQ(b.poll(), Lines{});
   network.remove_device(kB);
+  network.report(kB, EventKind::PortDown, "too late");
   EXPECT_EQ(a.process(), Lines{});
   EXPECT_EQ(b.process(), Lines{});
 }
@@ -72,6 +73,14 @@ TEST_F(LoopbackFaults, PartitionMakesDiallingHangUntilHealed) {
   EXPECT_EQ(a.process(), Lines{});
   network.heal(kA, kB);
   EXPECT_EQ(a.process(), Lines{"route resolved"});
+}
+
+TEST_F(LoopbackFaults, DialGivenUpInAPartitionResolvesNothing) {
+  network.partition(kA, kB);
+  a.dial(kB);
+  a.connection.reset();
+  network.heal(kA, kB);
+  EXPECT_EQ(a.process(), Lines{});
 }
 
 TEST_F(LoopbackFaults, PartitionHoldsTheRequestUntilHealed) {

@@ -21,8 +21,8 @@ bool registered(const LoopbackContext& device, std::span<const ibv_sge> list) {
     const auto region = device.regions.find(sge.lkey);
     if (region == device.regions.end()) return false;
     const auto begin = reinterpret_cast<std::uintptr_t>(region->second.data());
-    return sge.addr >= begin && sge.addr - begin <= region->second.size() &&
-           sge.length <= region->second.size() - (sge.addr - begin);
+    const std::uint64_t offset = sge.addr - begin;  // huge if the address is below the region
+    return offset <= region->second.size() && sge.length <= region->second.size() - offset;
   });
 }
 
@@ -207,7 +207,6 @@ void Queues::to_error(LoopbackQp& qp) {
 Queues::Route Queues::route(const LoopbackQp& qp) const {
   if (qp.closing || !partitions_.reachable(qp.device().underlay, qp.remote)) return Route::Waiting;
   if (qp.peer == nullptr) return Route::Lost;
-  if (qp.peer->device().removed) return Route::Waiting;
   if (qp.peer->state == IBV_QPS_ERR) return Route::Lost;
   return qp.peer->state == IBV_QPS_RTS ? Route::Open : Route::Waiting;
 }

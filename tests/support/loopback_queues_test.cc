@@ -155,10 +155,10 @@ TEST_F(LoopbackQueues, MessageThatFitsExactlyAndOneThatIsLonger) {
   ASSERT_EQ(a.send(1, "four"), 0);
   EXPECT_EQ(b.poll(), Lines{"receive 1 of 4 bytes"});
   EXPECT_EQ(a.poll(), Lines{"send 1"});
-  network.set_delivery(Delivery::Manual);
+  network.partition(kA, kB);
   ASSERT_EQ(a.send(2, "fives", kUnsignalled), 0);
   ASSERT_EQ(a.send(3, "four", kUnsignalled), 0);
-  EXPECT_EQ(network.deliver(), 1U);
+  network.heal(kA, kB);
   EXPECT_EQ(b.poll(), Lines{fmt::format("2: status {}", +IBV_WC_LOC_LEN_ERR)});
   EXPECT_EQ(a.poll(), (Lines{fmt::format("2: status {}", +IBV_WC_REM_INV_REQ_ERR),
                              fmt::format("3: status {}", +IBV_WC_WR_FLUSH_ERR)}));
@@ -187,6 +187,16 @@ TEST(LoopbackMemory, WholeRegionCanBeSent) {
   establish(a, b);
   ASSERT_EQ(b.receive(0, 64 * Host::kSlot), 0);
   ASSERT_EQ(a.send(0, std::vector{a.sge(0, 64 * Host::kSlot)}), 0);
+  EXPECT_EQ(a.poll(), Lines{"send 0"});
+}
+
+TEST(LoopbackMemory, KeyOfAnEmptyPieceDoesNotMatter) {
+  LoopbackNetwork network;
+  Host a(network, kA);
+  Host b(network, kB);
+  establish(a, b);
+  ASSERT_EQ(b.receive(0, ibv_sge{}), 0);
+  ASSERT_EQ(a.send(0, std::vector{ibv_sge{}}), 0);
   EXPECT_EQ(a.poll(), Lines{"send 0"});
 }
 
