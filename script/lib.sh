@@ -37,13 +37,15 @@ as_root() {
 
 # Thins out ninja's status lines to one in ten seconds, for a log; compilers' messages pass.
 build_progress() {
-  awk '
-    /^\[[0-9]+\/[0-9]+\] / {
-      now = systime()
-      if (now >= last + 10) { print; fflush(); last = now }
-      next
-    }
-    { print; fflush() }'
+  local line next=0
+  while IFS= read -r line || [[ -n $line ]]; do
+    if [[ ! $line =~ ^\[[0-9]+/[0-9]+\]\  ]]; then
+      printf '%s\n' "$line"
+    elif ((SECONDS >= next)); then
+      printf '%s\n' "$line"
+      next=$((SECONDS + 10))
+    fi
+  done
 }
 
 # configure PRESET: where that was never done, or the presets have changed since.
