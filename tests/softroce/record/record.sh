@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records the captures beside this folder. Runs as root in a guest whose kernel has rdma_rxe: two
+# Records the captures of tests/verbs/soft. Runs as root in a guest whose kernel has rdma_rxe: two
 # devices on the two ends of one veth pair.
 #
 #   record.sh CASES OUT    CASES: the program built from cases.cc; OUT: where the captures go

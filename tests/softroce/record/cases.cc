@@ -1,4 +1,4 @@
-// Makes two rdma_rxe devices of one machine say what the captures beside this folder hold: one
+// Makes two rdma_rxe devices of one machine say what the captures of tests/verbs/soft hold: one
 // scenario a run, both ends in this process over librdmacm, a packet injected where an honest peer
 // would not send it. Run by record.sh inside the guest; not part of the project's build.
 //
@@ -186,22 +186,24 @@ void put_mac(std::vector<std::uint8_t>& to, int fd, const char* interface) {
   }
 }
 
+void put_address(std::vector<std::uint8_t>& to, const std::string& text) {
+  in_addr address{};
+  need(inet_pton(AF_INET, text.c_str(), &address) == 1, "inet_pton");
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&address);
+  to.insert(to.end(), bytes, bytes + sizeof address);
+}
+
 // Sends `bth_and_payload` in IPv4 and UDP as though the client's device had: out of its interface
 // `from`, to the interface `to` at the other end.
 void inject(const Pair& pair, const char* from, const char* to,
             const std::vector<std::uint8_t>& bth_and_payload) {
-  const auto address = [](const std::string& text) {
-    in_addr out{};
-    inet_pton(AF_INET, text.c_str(), &out);
-    return ntohl(out.s_addr);
-  };
   const std::uint64_t udp_length = 8 + bth_and_payload.size() + 4;
   std::vector<std::uint8_t> ip;
   put(ip, 0x45000000U | (20 + udp_length), 4);
   put(ip, 0x12344000U, 4);  // identification, DF
   put(ip, 0x40110000U, 4);  // TTL 64, UDP, checksum below
-  put(ip, address(pair.client_address), 4);
-  put(ip, address(pair.server_address), 4);
+  put_address(ip, pair.client_address);
+  put_address(ip, pair.server_address);
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i < 20; i += 2) {
     sum += static_cast<std::uint32_t>(ip[i] << 8 | ip[i + 1]);
@@ -331,7 +333,9 @@ void rej_stale(Pair& pair, const char* from, const char* to) {
   put(body, 0x00c0ffee, 4);
   put(body, 0, 4);
   put(body, 0x01060000U | 7471U, 8);
-  put(body, be64toh(ibv_get_device_guid(pair.client.id->verbs->device)), 8);
+  const std::uint64_t guid = ibv_get_device_guid(pair.client.id->verbs->device);  // network order
+  const auto* guid_bytes = reinterpret_cast<const std::uint8_t*>(&guid);
+  body.insert(body.end(), guid_bytes, guid_bytes + sizeof guid);
   put(body, 0, 8);
   put(body, pair.client.id->qp->qp_num << 8U, 4);
   put(body, 0, 4);
