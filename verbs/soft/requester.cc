@@ -62,7 +62,8 @@ bool Requester::wants_answer(const SendRequest& sent, TimePoint now) noexcept {
   }
   if (bytes_unasked_ >= window_.bytes() / 4) return true;
   if (may_send()) return false;
-  if (next_.request != queue_.tail()) return true;  // the window is closed, or a defect waits
+  // The window is closed, or a defect waits: one answer under way will do to go on.
+  if (next_.request != queue_.tail()) return !asked_under_way_;
   return sent.signaled || !asked_ || now - *asked_ >= config_.tuning.ask_idle;
 }
 
@@ -91,7 +92,7 @@ void Requester::send_next(TimePoint now, const Path& path, Burst& burst) noexcep
   const bool ask = wants_answer(request, now);
   add(path, burst, at, ask);
   if (ask) {
-    note_asked(now);
+    note_asked(now, psn);
     if (!again && !timing_) {
       timing_ = true;
       timed_ = psn;
@@ -102,7 +103,9 @@ void Requester::send_next(TimePoint now, const Path& path, Burst& burst) noexcep
   probed_ = false;
 }
 
-void Requester::note_asked(TimePoint now) noexcept {
+void Requester::note_asked(TimePoint now, Psn psn) noexcept {
+  asked_under_way_ = true;
+  asked_psn_ = psn;
   messages_unasked_ = 0;
   bytes_unasked_ = 0;
   asked_ = now;
@@ -118,7 +121,7 @@ void Requester::send_probe(TimePoint now, const Path& path, Burst& burst) noexce
   // An answer to either copy would be taken for one to the first.
   timing_ = false;
   ++counters_.probes;
-  note_asked(now);
+  note_asked(now, next_psn_.minus(1));
   add(path, burst, at, true);
 }
 
@@ -174,6 +177,7 @@ void Requester::acknowledge(Psn up_to, TimePoint now) noexcept {
   }
   window_.on_acknowledged(bytes, under_way_);
   under_way_ -= bytes;
+  if (before(asked_psn_, unacked_)) asked_under_way_ = false;
   rnr_count_ = 0;
   rnr_until_.reset();
   probed_ = false;
@@ -262,6 +266,7 @@ void Requester::go_back() noexcept {
   }
   under_way_ = 0;
   timing_ = false;
+  asked_under_way_ = false;
 }
 
 // --- time ---

@@ -91,7 +91,7 @@ class Requester {
   [[nodiscard]] bool wants_answer(const SendRequest& sent, TimePoint now) noexcept;
   void send_next(TimePoint now, const Path& path, Burst& burst) noexcept;
   void send_probe(TimePoint now, const Path& path, Burst& burst) noexcept;
-  void note_asked(TimePoint now) noexcept;
+  void note_asked(TimePoint now, Psn psn) noexcept;
   void add(const Path& path, Burst& burst, Cursor at, bool ask) noexcept;
 
   void acknowledge(Psn up_to, TimePoint now) noexcept;
@@ -121,6 +121,8 @@ class Requester {
 
   std::uint32_t messages_unasked_ = 0;  // sent since AckReq was last set
   std::uint64_t bytes_unasked_ = 0;
+  bool asked_under_way_ = false;  // the last packet with AckReq, asked_psn_, isn't acknowledged
+  Psn asked_psn_;
   std::optional<TimePoint> asked_;  // when AckReq was last set
   TimePoint last_sent_;             // when a packet was last sent
   bool probe_now_ = false;
