@@ -13,15 +13,14 @@
 // - Memory is read and written when the message is carried, not when it is posted, and must be
 //   registered then: IBV_WC_LOC_PROT_ERR, and the queue pair is in error. A receive's unregistered
 //   memory gives its sender IBV_WC_REM_OP_ERR.
-// - A longer message than the receive: IBV_WC_LOC_LEN_ERR, and IBV_WC_REM_INV_REQ_ERR to the
-// sender.
+// - A message longer than the receive: IBV_WC_LOC_LEN_ERR, its sender gets IBV_WC_REM_INV_REQ_ERR.
 // - No receive: the message waits (endless RNR retries) and rnr_count() counts it once.
 // - Posting to a queue pair before it can send: EINVAL; with too many SGEs, inline data or another
 //   opcode than SEND and SEND with immediate: EINVAL; a full queue: ENOMEM. In error: flushed.
 // - Sending to a queue pair in error whose end has not said that it leaves: IBV_WC_RETRY_EXC_ERR at
 //   once.
-// - In a failed completion only wr_id, status and qp_num are true; the opcode is deliberately
-// wrong.
+// - In a failed completion only wr_id, status and qp_num are true (ibv_poll_cq(3)); the opcode is
+//   wrong on purpose.
 // - More completions than a completion queue holds are lost and counted by overrun_count().
 // - Arming gives one event for the next completion added; completions already there give none.
 // - Fields of the ibv_ structures that the inline verbs don't use are filled with 0xa5.
@@ -55,8 +54,8 @@ struct LoopbackOptions {
   verbs::Capabilities capabilities = loopback_capabilities();
   // Dialling an address that no device has: Failed at once, instead of nothing for ever.
   bool fail_unknown_at_once = false;
-  // Destroying a queue pair takes its completions out of the completion queue (mlx5 does), instead
-  // of leaving them to be polled (rdma_rxe does).
+  // Destroying a queue pair takes its completions out of the completion queue (as rdma-core's
+  // providers/mlx5/cq.c does, mlx5_cq_clean), instead of leaving them to be polled.
   bool forget_completions_of_destroyed = false;
 };
 
@@ -106,8 +105,8 @@ class LoopbackNetwork {
   void fail_creation(std::uint64_t nth);
   // Creations that succeeded so far: how far a test that fails each one has to count.
   [[nodiscard]] std::uint64_t creation_count() const;
-  // Memory regions, completion queues, shared receive queues, queue pairs and Connections there
-  // are.
+  // How many memory regions, completion queues, shared receive queues, queue pairs and Connections
+  // there are.
   [[nodiscard]] std::size_t live_objects() const;
   [[nodiscard]] std::size_t live_devices() const;
 
