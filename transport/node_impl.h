@@ -104,7 +104,9 @@ class Node::Impl final : public verbs::EventHandler {
   void on_established(Session& session, std::span<const std::byte> private_data);
   void accept(Session& session, std::unique_ptr<verbs::Connection> incoming, const Hello& hello);
   void create_link(Session& session);
-  void fail(Session& session, const std::string& why);
+  void fail(Session& session, const std::string& why);     // says so, then
+  void give_up(Session& session, const std::string& why);  // what fail() does, unsaid
+  void on_rejected(Session& session, const verbs::Event& event);
   void retire(Session& session);
   void finish_retired(LinkId link);
   void match_sessions(PeerIndex peer, unsigned workers_of_peer);

@@ -105,14 +105,27 @@ void Node::Impl::on_event(verbs::Event& event) {
     case verbs::EventKind::Established:
       return on_established(*session, event.private_data);
     case verbs::EventKind::Rejected:
-      return fail(*session, event.status == 28  // IB_CM_REJ_CONSUMER_DEFINED: an ipoverbs spoke
-                                ? describe_reject(event.private_data)
-                                : fmt::format("refused: {}", event.detail));
+      return on_rejected(*session, event);
     default:
       return fail(*session, event.detail.empty()
                                 ? to_string(event.kind)
                                 : fmt::format("{}: {}", to_string(event.kind), event.detail));
   }
+}
+
+void Node::Impl::on_rejected(Session& session, const verbs::Event& event) {
+  constexpr int kConsumerDefined =
+      28;  // IB_CM_REJ_CONSUMER_DEFINED: the far end's own words follow
+  if (event.status != kConsumerDefined) {
+    return fail(session, fmt::format("refused: {}", event.detail));
+  }
+  const std::string why = describe_reject(event.private_data);
+  const auto reason = parse_reject(event.private_data);
+  // That attempts cross is in the nature of two nodes that both dial.
+  if (reason == RejectReason::Crossed || reason == RejectReason::Stale) {
+    return give_up(session, why);
+  }
+  fail(session, why);
 }
 
 void Node::Impl::dial(PeerIndex peer, unsigned index) {
@@ -215,6 +228,10 @@ void Node::Impl::fail(Session& session, const std::string& why) {
     logger_.warn("{}: {}: {}", describe(session), stood ? "lost" : "not connected", why);
     session.logged_error = why;
   }
+  give_up(session, why);
+}
+
+void Node::Impl::give_up(Session& session, const std::string& why) {
   session.machine.on_failed(why, now_);
   retire(session);
 }
