@@ -107,7 +107,8 @@ class NodeTest : public testing::Test {
   bool connected(Host& host, TimePoint when) {
     const PeerStatus peer = host.peer(0, when);
     for (const SessionStatus& s : peer.sessions) {
-      if (s.state != "established") return false;
+      // Its worker has credit: it has been told as well.
+      if (s.state != "established" || s.send_credits == 0) return false;
     }
     return true;
   }
@@ -363,8 +364,9 @@ TEST_P(OtherDevices, CarryBothWays) {
   const auto all_up = [&](Host& host) {
     const PeerStatus peer = host.peer(0, now);
     if (peer.sessions.size() != std::max(workers_a, workers_b)) return false;
-    return std::ranges::all_of(peer.sessions,
-                               [](const auto& s) { return s.state == "established"; });
+    return std::ranges::all_of(peer.sessions, [](const auto& s) {
+      return s.state == "established" && s.send_credits > 0;
+    });
   };
   const auto run = [&](const std::function<bool()>& done) {
     for (int i = 0; i < 20000; ++i) {
