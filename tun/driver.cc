@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 
 #include <fmt/format.h>
 
@@ -75,11 +76,13 @@ void set_option(int fd, unsigned long request, int value, const char* what) {
 Fd open_queue(const std::string& name, QueueMode mode, Attach attach) {
   Fd fd = open_device();
   attach_queue(fd.get(), name, mode, attach);
-  // Both are properties of the device and outlive their descriptor on a persistent one, where
+  // These are properties of the device and outlive their descriptor on a persistent one, where
   // somebody may have left other values.
   set_option(fd.get(), TUNSETVNETHDRSZ, static_cast<int>(sizeof(VirtioNetHeader)),
              "set the size of the virtio header (TUNSETVNETHDRSZ)");
   set_option(fd.get(), TUNSETVNETLE, 1, "make the virtio header little-endian (TUNSETVNETLE)");
+  // The default: below it, writes fail with EAGAIN while the stack holds earlier packets.
+  set_option(fd.get(), TUNSETSNDBUF, INT_MAX, "set the send buffer of the TUN (TUNSETSNDBUF)");
   return fd;
 }
 

@@ -54,14 +54,12 @@ std::string describe(const Refusal& refusal) {
   }
 }
 
-// Throws unless `link`, which exists, is a TUN that nobody is attached to.
-void require_idle_tun(const std::string& name, const LinkInfo& link, unsigned queues) {
+// What the kernel tells of `link`, which exists. Throws unless it is a TUN that nobody is attached
+// to.
+TunInfo require_idle_tun(const std::string& name, const LinkInfo& link, unsigned queues) {
   if (!link.tun || link.tun->tap) {
-    throw UsageError(
-        fmt::format("the name {} is taken by another interface ({}): choose another name", name,
-                    link.tun            ? "a TAP"
-                    : link.kind.empty() ? "not a TUN"
-                                        : "of kind " + link.kind));
+    throw UsageError(fmt::format(
+        "the name {} is taken by an interface that is no TUN: choose another name", name));
   }
   // A TUN that is not persistent exists because somebody holds it. Of a persistent one with a
   // single queue the kernel does not tell, but refuses a second (EBUSY).
@@ -74,6 +72,7 @@ void require_idle_tun(const std::string& name, const LinkInfo& link, unsigned qu
         "'ip tuntap add {} mode tun multi_queue'",
         name, queues, name));
   }
+  return *link.tun;
 }
 
 bool contains(const std::vector<Prefix>& prefixes, const Prefix& prefix) {
@@ -84,11 +83,13 @@ bool contains(const std::vector<Prefix>& prefixes, const Prefix& prefix) {
 
 class Interface::Impl {
  public:
-  Impl(const Config& config, Logger& logger) : config_(config), logger_(logger) {
+  Impl(Config config, Logger& logger) : config_(std::move(config)), logger_(logger) {
     for (Prefix& route : config_.routes) route = route.network();
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
+  Impl(Impl&&) = delete;
+  Impl& operator=(Impl&&) = delete;
   ~Impl();
 
   void open();
@@ -99,6 +100,7 @@ class Interface::Impl {
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] Logger& logger() const { return logger_; }
   [[nodiscard]] int index() const { return index_; }
+  [[nodiscard]] LinkState state() const { return state_; }
   [[nodiscard]] std::span<const int> descriptors() const { return descriptors_; }
   [[nodiscard]] std::uint32_t queue_length() const { return queue_length_; }
   [[nodiscard]] const ProbedOffloads& offloads() const { return offloads_; }
@@ -115,13 +117,13 @@ class Interface::Impl {
                         int (RouteSocket::*add)(int, const Prefix&),
                         std::vector<Refusal>& refusals);
   void put_back();
-  void restore();
+  void restore(const LinkInfo& before);
 
   Config config_;
   Logger& logger_;
   Fd lock_;
-  std::optional<RouteSocket> control_;
-  std::optional<LinkWatch> watch_;
+  std::unique_ptr<RouteSocket> control_;
+  std::unique_ptr<LinkWatch> watch_;
   std::optional<LinkInfo> before_;  // of a persistent TUN, as it was found
   std::vector<Fd> queues_;
   std::vector<int> descriptors_;  // of queues_
@@ -137,8 +139,8 @@ void Interface::Impl::open() {
   const NetworkNamespace where(config_.netns);
   where.run([this] {
     lock_ = lock_interface(config_.name);
-    control_.emplace();
-    watch_.emplace();
+    control_ = std::make_unique<RouteSocket>();
+    watch_ = std::make_unique<LinkWatch>();
     attach();
   });
 }
@@ -146,8 +148,8 @@ void Interface::Impl::open() {
 void Interface::Impl::attach() {
   const std::string& name = config_.name;
   const auto found = control_->find_link(name);
-  if (found) require_idle_tun(name, *found, config_.queues);
-  const bool multi = found ? found->tun->multi_queue : config_.queues > 1;
+  const bool multi =
+      found ? require_idle_tun(name, *found, config_.queues).multi_queue : config_.queues > 1;
   for (unsigned i = 0; i < config_.queues; ++i) {
     queues_.push_back(open_queue(name, multi ? QueueMode::Multi : QueueMode::Single,
                                  i == 0 && !found ? Attach::Create : Attach::Existing));
@@ -165,7 +167,7 @@ void Interface::Impl::attach() {
 
 void Interface::Impl::change(const LinkChange& change, const std::string& tried) {
   const int error = control_->change_link(index_, change);
-  if (error != 0) raise({tried, error});
+  if (error != 0) raise({.tried = tried, .error = error});
 }
 
 // Changes only what differs, so that a persistent TUN that is right already needs no permission.
@@ -243,7 +245,8 @@ void Interface::Impl::install_prefixes(const std::vector<Prefix>& wanted,
     const int error = (*control_.*add)(index_, prefix);
     if (error != 0) {
       refusals.push_back(
-          {fmt::format("give {} the {} {}", config_.name, what, prefix.to_string()), error});
+          {.tried = fmt::format("give {} the {} {}", config_.name, what, prefix.to_string()),
+           .error = error});
     } else if (!contains(added, prefix)) {
       added.push_back(prefix);
     }
@@ -280,7 +283,7 @@ void Interface::Impl::put_back() {
 }
 
 // Leaves a persistent TUN as it was found.
-void Interface::Impl::restore() {
+void Interface::Impl::restore(const LinkInfo& before) {
   for (const Prefix& route : added_routes_) {
     std::ignore = control_->remove_route(index_, route);  // may be gone
   }
@@ -293,12 +296,12 @@ void Interface::Impl::restore() {
     if (was != is) field = was;
     return was != is;
   };
-  bool any = differs(change.up, before_->up, now.up);
-  any |= differs(change.mtu, before_->mtu, now.mtu);
-  any |= differs(change.queue_length, before_->queue_length, now.queue_length);
-  any |= differs(change.gso_max_size, before_->gso_max_size, now.gso_max_size);
-  any |= differs(change.gso_max_segments, before_->gso_max_segments, now.gso_max_segments);
-  any |= differs(change.ipv6_address_generation, before_->ipv6_address_generation,
+  bool any = differs(change.up, before.up, now.up);
+  any |= differs(change.mtu, before.mtu, now.mtu);
+  any |= differs(change.queue_length, before.queue_length, now.queue_length);
+  any |= differs(change.gso_max_size, before.gso_max_size, now.gso_max_size);
+  any |= differs(change.gso_max_segments, before.gso_max_segments, now.gso_max_segments);
+  any |= differs(change.ipv6_address_generation, before.ipv6_address_generation,
                  now.ipv6_address_generation);
   const int error = any ? control_->change_link(index_, change) : 0;
   if (error != 0) {
@@ -311,7 +314,7 @@ void Interface::Impl::restore() {
 Interface::Impl::~Impl() {
   if (!before_ || state_ == LinkState::Removed) return;  // vanishes with its descriptors
   try {
-    restore();
+    restore(*before_);
   } catch (const std::exception& e) {
     logger_.warn("cannot leave {} as it was: {}", config_.name, e.what());
   }
@@ -347,7 +350,7 @@ LinkState Interface::process_events() noexcept {
     return impl_->process_events();
   } catch (const std::exception& e) {
     impl_->logger().error("cannot follow the state of {}: {}", name(), e.what());
-    return LinkState::Down;
+    return impl_->state();
   }
 }
 

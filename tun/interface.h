@@ -22,15 +22,15 @@
 // hence no router solicitation. A TUN has IFF_NOARP, so that no neighbour is solicited and no
 // address is checked for duplicates. Who wants a link-local address configures one.
 //
-// Down and up. `ip link set t0 down` takes routes and IPv6 addresses away. Interface listens to
+// Down and up. "ip link set t0 down" takes routes and IPv6 addresses away. Interface listens to
 // RTNLGRP_LINK: whoever waits for event_fd() calls process_events(), which puts back what is
 // missing once the interface is up again. While it is down, a write to a queue fails with EIO and
-// reads find nothing; the descriptors stay good. After `ip link del` reads and writes fail with
+// reads find nothing; the descriptors stay good. After "ip link del" reads and writes fail with
 // EBADFD and the state is Removed: the owner has to start afresh.
 //
 // Privileges. Making a TUN and configuring it need CAP_NET_ADMIN, and entering a namespace
 // CAP_SYS_ADMIN. Without CAP_NET_ADMIN a persistent TUN that belongs to the user
-// (`ip tuntap add t0 mode tun user U multi_queue`) serves, if somebody has given it MTU, addresses
+// ("ip tuntap add t0 mode tun user U multi_queue") serves, if somebody has given it MTU, addresses
 // and routes and has brought it up.
 #pragma once
 
@@ -91,7 +91,7 @@ class Interface {
   // Readable when process_events() has work.
   [[nodiscard]] int event_fd() const;
   // Takes in what happened to the interface; on the way up again, puts back addresses and routes.
-  // Logs changes and what could not be put back; never throws.
+  // Logs changes and what could not be put back; never throws. Returns the state as last known.
   LinkState process_events() noexcept;
 
  private:

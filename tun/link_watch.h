@@ -16,10 +16,10 @@ class LinkWatch {
   [[nodiscard]] int fd() const { return socket_.fd(); }
 
   struct News {
-    bool went_down = false;    // at least once since the last call
-    bool removed = false;      // deleted, or moved to another namespace
-    bool lost = false;         // the kernel had more to tell than the socket could hold
-    std::optional<bool> up{};  // what the last message said
+    bool went_down = false;  // at least once since the last call
+    bool removed = false;    // deleted, or moved to another namespace
+    bool lost = false;       // the kernel had more to tell than the socket could hold
+    std::optional<bool> up;  // what the last message said
   };
   // What was heard of interface `index` since the last call. Does not wait.
   [[nodiscard]] News read(int index);

@@ -17,16 +17,16 @@ namespace ipoverbs::tun {
 namespace {
 
 struct AbstractAddress {
-  explicit AbstractAddress(const std::string& text) {
+  explicit AbstractAddress(const std::string& text)
+      : length(static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size())) {
     un.sun_family = AF_UNIX;
     // sun_path[0] stays zero: that makes the name abstract, and its length part of it.
     std::memcpy(un.sun_path + 1, text.data(), text.size());
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
   }
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&un); }
 
   sockaddr_un un{};
-  socklen_t length = 0;
+  socklen_t length;
 };
 
 Fd stream_socket() {

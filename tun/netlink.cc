@@ -165,9 +165,8 @@ std::vector<Prefix> RouteSocket::list(const Build& build, const Parse& parse, co
       });
     }
     // A kernel without IPv6 has none of them.
-    if (error != 0 && !(family == AF_INET6 && (error == EAFNOSUPPORT || error == EOPNOTSUPP))) {
-      throw SystemError(error, what);
-    }
+    const bool without_ipv6 = family == AF_INET6 && (error == EAFNOSUPPORT || error == EOPNOTSUPP);
+    if (error != 0 && !without_ipv6) throw SystemError(error, what);
   }
   return found;
 }

@@ -41,12 +41,12 @@ struct LinkInfo {
 
 // What to change; what is empty stays as it is.
 struct LinkChange {
-  std::optional<bool> up{};
-  std::optional<std::uint32_t> mtu{};
-  std::optional<std::uint32_t> queue_length{};
-  std::optional<std::uint32_t> gso_max_size{};
-  std::optional<std::uint32_t> gso_max_segments{};
-  std::optional<std::uint8_t> ipv6_address_generation{};
+  std::optional<bool> up = std::nullopt;
+  std::optional<std::uint32_t> mtu = std::nullopt;
+  std::optional<std::uint32_t> queue_length = std::nullopt;
+  std::optional<std::uint32_t> gso_max_size = std::nullopt;
+  std::optional<std::uint32_t> gso_max_segments = std::nullopt;
+  std::optional<std::uint8_t> ipv6_address_generation = std::nullopt;
 };
 
 // IN6_ADDR_GEN_MODE_NONE of <linux/if_link.h>: the kernel makes no IPv6 address of its own.

@@ -32,19 +32,19 @@ int on_valid(nl_msg* message, void* arg) {
   return NL_OK;
 }
 
-int on_end(nl_msg*, void* arg) {
+int on_end(nl_msg* /*message*/, void* arg) {
   static_cast<Exchange*>(arg)->done = true;
   return NL_STOP;
 }
 
-int on_interrupted(nl_msg*, void* arg) {
+int on_interrupted(nl_msg* /*message*/, void* arg) {
   static_cast<Exchange*>(arg)->error = EINTR;
   return NL_OK;
 }
 
-int on_any_sequence(nl_msg*, void*) { return NL_OK; }
+int on_any_sequence(nl_msg* /*message*/, void* /*arg*/) { return NL_OK; }
 
-int on_error(sockaddr_nl*, nlmsgerr* refusal, void* arg) {
+int on_error(sockaddr_nl* /*sender*/, nlmsgerr* refusal, void* arg) {
   static_cast<Exchange*>(arg)->error = -refusal->error;
   static_cast<Exchange*>(arg)->done = true;
   return NL_STOP;
@@ -104,7 +104,7 @@ NetlinkSocket::NetlinkSocket() : socket_(::nl_socket_alloc()) {
 }
 
 int NetlinkSocket::transact(const NetlinkRequest& request, const Handler& on_answer) {
-  Exchange exchange{on_answer};
+  Exchange exchange{.on_message = on_answer};
   const auto cb = make_callbacks(exchange);
   if (::nl_send_auto(socket_.get(), request.get()) < 0) {
     throw SystemError(errno, "send a netlink request");
@@ -126,7 +126,7 @@ void NetlinkSocket::listen(int group) {
 }
 
 bool NetlinkSocket::receive(const Handler& on_message) {
-  Exchange exchange{on_message};
+  Exchange exchange{.on_message = on_message};
   const auto cb = make_callbacks(exchange);
   // What arrives answers no request: its sequence number is nobody's.
   ::nl_cb_set(cb.get(), NL_CB_SEQ_CHECK, NL_CB_CUSTOM, on_any_sequence, nullptr);

@@ -27,7 +27,7 @@ constexpr std::array<std::uint16_t, 8> kSource6{0x2001, 0x0db8, 0, 0, 0, 0, 0, 1
 constexpr std::array<std::uint16_t, 8> kGroup6{0xff02, 0, 0, 0, 0, 0x0db8, 0, 1};
 constexpr std::uint16_t kDiscard = 9;  // the port of RFC 863
 constexpr std::uint16_t kSegment = 1000;
-constexpr std::size_t kPayload = 2 * kSegment + 500;  // the last segment is the shorter one
+constexpr std::size_t kPayload = (2 * kSegment) + 500;  // the last segment is the shorter one
 
 struct Shape {
   std::uint8_t gso_type = VIRTIO_NET_HDR_GSO_NONE;
@@ -50,8 +50,8 @@ std::size_t put_ip_header(std::span<std::byte> packet, const Shape& shape) {
     packet[6] = std::byte{shape.protocol};
     packet[7] = std::byte{1};
     for (std::size_t i = 0; i < 8; ++i) {
-      store(packet, 8 + 2 * i, Be16(kSource6[i]));
-      store(packet, 24 + 2 * i, Be16(kGroup6[i]));
+      store(packet, 8 + (2 * i), Be16(kSource6[i]));
+      store(packet, 24 + (2 * i), Be16(kGroup6[i]));
     }
     return 40;
   }
@@ -115,18 +115,21 @@ bool takes(int queue, const Shape& shape) {
 }
 
 Offloads probe_write(int queue) {
-  const auto with_ecn = [](std::uint8_t type) {
-    return static_cast<std::uint8_t>(type | VIRTIO_NET_HDR_GSO_ECN);
-  };
+  constexpr Shape kUdp4{.protocol = IPPROTO_UDP};
+  constexpr Shape kTso4{.gso_type = VIRTIO_NET_HDR_GSO_TCPV4};
+  constexpr Shape kTso4Ecn{.gso_type = VIRTIO_NET_HDR_GSO_TCPV4 | VIRTIO_NET_HDR_GSO_ECN};
+  constexpr Shape kTso6{.gso_type = VIRTIO_NET_HDR_GSO_TCPV6, .v6 = true};
+  constexpr Shape kTso6Ecn{.gso_type = VIRTIO_NET_HDR_GSO_TCPV6 | VIRTIO_NET_HDR_GSO_ECN,
+                           .v6 = true};
+  constexpr Shape kUso4{.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4, .protocol = IPPROTO_UDP};
+  constexpr Shape kUso6{.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4, .v6 = true, .protocol = IPPROTO_UDP};
   Offloads found;
-  found.checksum = takes(queue, {VIRTIO_NET_HDR_GSO_NONE, false, IPPROTO_UDP});
-  found.tso4 = takes(queue, {VIRTIO_NET_HDR_GSO_TCPV4, false, IPPROTO_TCP});
-  found.tso6 = takes(queue, {VIRTIO_NET_HDR_GSO_TCPV6, true, IPPROTO_TCP});
+  found.checksum = takes(queue, kUdp4);
+  found.tso4 = takes(queue, kTso4);
+  found.tso6 = takes(queue, kTso6);
   found.tso_ecn =
-      (!found.tso4 || takes(queue, {with_ecn(VIRTIO_NET_HDR_GSO_TCPV4), false, IPPROTO_TCP})) &&
-      (!found.tso6 || takes(queue, {with_ecn(VIRTIO_NET_HDR_GSO_TCPV6), true, IPPROTO_TCP}));
-  found.uso = takes(queue, {VIRTIO_NET_HDR_GSO_UDP_L4, false, IPPROTO_UDP}) &&
-              takes(queue, {VIRTIO_NET_HDR_GSO_UDP_L4, true, IPPROTO_UDP});
+      (!found.tso4 || takes(queue, kTso4Ecn)) && (!found.tso6 || takes(queue, kTso6Ecn));
+  found.uso = takes(queue, kUso4) && takes(queue, kUso6);
   return intersect(found, found);
 }
 
@@ -152,6 +155,8 @@ Offloads probe_read(int queue) {
 
 }  // namespace
 
-ProbedOffloads probe_offloads(int queue) { return {probe_read(queue), probe_write(queue)}; }
+ProbedOffloads probe_offloads(int queue) {
+  return {.read = probe_read(queue), .write = probe_write(queue)};
+}
 
 }  // namespace ipoverbs::tun

@@ -36,7 +36,7 @@ std::size_t ip_header_length(Packet packet) {
   if (packet.empty()) return 0;
   std::size_t length = 0;
   if (ip_version(packet) == 4) {
-    length = (byte_at(packet, 0) & 0xfU) * 4U;
+    length = std::size_t{4} * (byte_at(packet, 0) & 0xfU);
     if (length < 20) return 0;
   } else if (ip_version(packet) == 6) {
     length = kIpv6Header;
@@ -53,7 +53,7 @@ std::size_t ip_total_length(Packet packet) {
 TransportHeader find_transport_v4(Packet packet, std::size_t header_length) {
   // RFC 791: three flag bits, the third of which is More Fragments, and 13 bits of offset.
   const unsigned fragment = load<Be16>(packet, 6).value() & 0x3fffU;
-  return {header_length, byte_at(packet, 9), fragment == 0};
+  return {.offset = header_length, .protocol = byte_at(packet, 9), .present = fragment == 0};
 }
 
 bool is_extension_header(std::uint8_t protocol) {
@@ -86,7 +86,7 @@ std::size_t extension_length(Packet packet, std::uint8_t protocol, std::size_t o
 }
 
 TransportHeader find_transport_v6(Packet packet) {
-  TransportHeader at{kIpv6Header, byte_at(packet, 6), false};
+  TransportHeader at{.offset = kIpv6Header, .protocol = byte_at(packet, 6)};
   for (unsigned i = 0; i <= kMaxExtensionHeaders; ++i) {
     if (!is_extension_header(at.protocol)) {
       at.present = at.protocol != IPPROTO_NONE && at.protocol != IPPROTO_ESP;
@@ -111,7 +111,7 @@ std::size_t transport_header_length(Packet packet, const TransportHeader& at) {
   const std::size_t rest = packet.size() - at.offset;
   if (at.protocol == IPPROTO_UDP) return rest >= kUdpHeader ? kUdpHeader : 0;
   if (at.protocol != IPPROTO_TCP || rest < kTcpHeader) return 0;
-  const std::size_t length = (byte_at(packet, at.offset + 12) >> 4U) * 4U;
+  const std::size_t length = std::size_t{4} * (byte_at(packet, at.offset + 12) >> 4U);
   return length >= kTcpHeader && length <= rest ? length : 0;
 }
 
@@ -140,11 +140,11 @@ struct GsoKind {
 GsoKind gso_kind(std::uint8_t type) {
   switch (type) {
     case VIRTIO_NET_HDR_GSO_TCPV4:
-      return {4, IPPROTO_TCP, kTcpChecksumOffset};
+      return {.ip_version = 4, .protocol = IPPROTO_TCP, .checksum_offset = kTcpChecksumOffset};
     case VIRTIO_NET_HDR_GSO_TCPV6:
-      return {6, IPPROTO_TCP, kTcpChecksumOffset};
+      return {.ip_version = 6, .protocol = IPPROTO_TCP, .checksum_offset = kTcpChecksumOffset};
     case VIRTIO_NET_HDR_GSO_UDP_L4:
-      return {0, IPPROTO_UDP, kUdpChecksumOffset};
+      return {.protocol = IPPROTO_UDP, .checksum_offset = kUdpChecksumOffset};
     default:
       return {};
   }
@@ -229,7 +229,7 @@ HeaderCheck check(const VirtioNetHeader& header, std::span<const std::byte> pack
 
 TransportHeader find_transport(std::span<const std::byte> packet) noexcept {
   const std::size_t ip_header = ip_header_length(packet);
-  if (ip_header == 0) return {packet.size(), 0, false};
+  if (ip_header == 0) return {.offset = packet.size()};
   return ip_version(packet) == 4 ? find_transport_v4(packet, ip_header) : find_transport_v6(packet);
 }
 

@@ -1,5 +1,6 @@
-// Which virtio headers a TUN refuses with EINVAL. Relied on by tun/virtio_net.h: check() must name
-// each of them before the kernel does.
+// Which virtio headers a TUN refuses with EINVAL, whatever its kernel (6.1 takes a csum_start of 0
+// on a super-packet, 6.18 does not). Relied on by tun/virtio_net.h: check() must name each of them
+// before the kernel does.
 #include <cerrno>
 
 #include "tests/platform/platform.h"
@@ -18,7 +19,6 @@ struct Spoilt {
 constexpr Spoilt kRefused[] = {
     {"no packet", udp4_partial, [](Record& r) { r.packet.clear(); }},
     {"IP version 5", udp4_partial, [](Record& r) { r.packet[0] = std::byte{0x55}; }},
-    {"csum_start 0, GSO", tcp4_super_packet, [](Record& r) { r.header.csum_start = Le16(0); }},
     {"checksum outside", udp4_partial, [](Record& r) { r.header.csum_start = Le16(29); }},
     {"hdr_len above the packet", tcp4_super_packet,
      [](Record& r) { r.header.hdr_len = Le16(2541); }},

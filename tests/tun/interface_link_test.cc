@@ -11,6 +11,7 @@
 #include "tests/tun/namespace.h"
 #include "tests/tun/rig.h"
 #include "tun/interface.h"
+#include "tun/link_watch.h"
 
 namespace ipoverbs::tun {
 namespace {
@@ -40,6 +41,26 @@ class InterfaceLinkTest : public NamespaceTest {
 
   std::shared_ptr<Logger> logger_ = make_null_logger();
 };
+
+TEST_F(InterfaceLinkTest, WatchHearsOfEachChangeAndLosesNone) {
+  LinkWatch watch;
+  const Interface t0 = create(test_config());
+  std::ignore = watch.read(t0.index());
+  set_link_up("t0", false);
+  LinkWatch::News news = watch.read(t0.index());
+  EXPECT_FALSE(news.lost);
+  EXPECT_TRUE(news.went_down);
+  EXPECT_EQ(news.up, false);
+  set_link_up("t0", true);
+  news = watch.read(t0.index());
+  EXPECT_FALSE(news.lost);
+  EXPECT_FALSE(news.went_down);
+  EXPECT_EQ(news.up, true);
+  delete_link("t0");
+  news = watch.read(t0.index());
+  EXPECT_FALSE(news.lost);
+  EXPECT_TRUE(news.removed);
+}
 
 TEST_F(InterfaceLinkTest, NothingHappened_IsUp) {
   Interface t0 = create(test_config());
@@ -78,12 +99,19 @@ TEST_F(InterfaceLinkTest, DownAndUpAtOnce_PutsBackAddressesAndRoutes) {
   expect_complete(t0, socket);
 }
 
-TEST_F(InterfaceLinkTest, MoreNewsThanTheSocketHolds_StateIsAskedFor) {
-  Interface t0 = create(test_config());
-  for (int i = 0; i < 2000; ++i) {
+// More than a socket of the default size holds, which `witness` shows.
+void flap_until_news_is_lost(LinkWatch& witness, int index) {
+  for (int i = 0; i < 300; ++i) {
     set_link_up("t0", false);
     set_link_up("t0", true);
   }
+  ASSERT_TRUE(witness.read(index).lost);
+}
+
+TEST_F(InterfaceLinkTest, MoreNewsThanTheSocketHolds_StateIsAskedFor) {
+  LinkWatch witness;
+  Interface t0 = create(test_config());
+  flap_until_news_is_lost(witness, t0.index());
   EXPECT_EQ(t0.process_events(), LinkState::Up);
   RouteSocket socket;
   expect_complete(t0, socket);
@@ -126,11 +154,9 @@ TEST_F(InterfaceLinkTest, Deleted_IsReported) {
 }
 
 TEST_F(InterfaceLinkTest, DeletedAmongTooMuchNews_IsReported) {
+  LinkWatch witness;
   Interface t0 = create(test_config());
-  for (int i = 0; i < 2000; ++i) {
-    set_link_up("t0", false);
-    set_link_up("t0", true);
-  }
+  flap_until_news_is_lost(witness, t0.index());
   delete_link("t0");
   EXPECT_EQ(t0.process_events(), LinkState::Removed);
 }

@@ -2,8 +2,12 @@
 // before.
 #include <linux/if_tun.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <fstream>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,13 +60,30 @@ TEST_F(InterfaceRefusalTest, TunOfAnotherProgram) {
 TEST_F(InterfaceRefusalTest, NameOfAnotherKindOfInterface) {
   Config config = test_config();
   config.name = "lo";
-  EXPECT_THAT(usage_error(config), HasSubstr("lo is taken by another interface"));
+  EXPECT_THAT(usage_error(config), HasSubstr("the name lo is taken"));
 }
 
 TEST_F(InterfaceRefusalTest, NoDevice) {
   with_empty_directory("/dev/net", [] {
     EXPECT_THAT(usage_error(test_config()),
                 AllOf(HasSubstr("no /dev/net/tun"), HasSubstr("modprobe tun")));
+  });
+}
+
+TEST_F(InterfaceRefusalTest, DeviceWithoutDriver) {
+  with_empty_directory("/dev/net", [] {
+    ASSERT_EQ(::mknod("/dev/net/tun", S_IFCHR | 0600, ::makedev(10, 254)), 0);
+    EXPECT_THAT(usage_error(test_config()), HasSubstr("modprobe tun"));
+  });
+}
+
+TEST_F(InterfaceRefusalTest, DeviceOfAnotherUser) {
+  with_empty_directory("/dev/net", [] {
+    ASSERT_EQ(::mknod("/dev/net/tun", S_IFCHR | 0600, ::makedev(10, 200)), 0);
+    EXPECT_EQ(usage_error(test_config()), "");
+    as_nobody([] {
+      EXPECT_THAT(usage_error(test_config()), HasSubstr("may not be opened by this user"));
+    });
   });
 }
 
@@ -128,22 +149,27 @@ TEST_F(InterfaceRefusalTest, PersistentTunThatIsUp_KeepsWhatWasThere) {
   EXPECT_THAT(socket.routes(index), testing::Not(testing::Contains(prefix("10.78.0.0/16"))));
 }
 
-TEST_F(InterfaceRefusalTest, PersistentTunWithForeignHeader_IsSetRight) {
+TEST_F(InterfaceRefusalTest, PersistentTunWithForeignSettings_IsSetRight) {
   {
     const Fd queue = open_queue("t0", QueueMode::Multi, Attach::Create);
     const int size = 12;
+    const int buffer = 4096;
     const int big = 0;
     ASSERT_EQ(::ioctl(queue.get(), TUNSETPERSIST, 1UL), 0);
     ASSERT_EQ(::ioctl(queue.get(), TUNSETVNETHDRSZ, &size), 0);
     ASSERT_EQ(::ioctl(queue.get(), TUNSETVNETLE, &big), 0);
+    ASSERT_EQ(::ioctl(queue.get(), TUNSETSNDBUF, &buffer), 0);
   }
   const Interface t0 = create(test_config());
   int size = 0;
   int little_endian = 0;
   EXPECT_EQ(::ioctl(t0.queues().front(), TUNGETVNETHDRSZ, &size), 0);
   EXPECT_EQ(::ioctl(t0.queues().front(), TUNGETVNETLE, &little_endian), 0);
+  int buffer = 0;
+  EXPECT_EQ(::ioctl(t0.queues().front(), TUNGETSNDBUF, &buffer), 0);
   EXPECT_EQ(size, 10);
   EXPECT_EQ(little_endian, 1);
+  EXPECT_EQ(buffer, std::numeric_limits<int>::max());
 }
 
 TEST_F(InterfaceRefusalTest, PersistentTunWithOneQueue_ServesOne) {

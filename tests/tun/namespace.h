@@ -38,9 +38,11 @@ class NamespaceTest : public ::testing::Test {
 };
 
 // Call `work` in a thread of its own; what it throws is thrown here. The second without
-// CAP_NET_ADMIN, the third with an empty directory in the place of `directory`.
+// CAP_NET_ADMIN, the third as user 65534 without capabilities, the fourth with an empty directory
+// in the place of `directory`.
 void in_thread(const std::function<void()>& work);
 void without_net_admin(const std::function<void()>& work);
+void as_nobody(const std::function<void()>& work);
 void with_empty_directory(const std::string& directory, const std::function<void()>& work);
 
 }  // namespace ipoverbs::tun
