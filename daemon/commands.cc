@@ -91,7 +91,7 @@ std::string ask(const std::string& path, Request request) {
   } catch (const SystemError& error) {
     throw std::runtime_error(fmt::format(
         "no daemon answers at {} ({}); is 'ipoverbs up' running? --tun or --control name another",
-        quoted(path), error.code().message()));
+        quote(path), error.code().message()));
   }
 }
 
@@ -116,7 +116,7 @@ int status(Args args, std::ostream& out, std::ostream&) {
   const Request request =
       find(settings, "json") != nullptr ? Request::StatusJson : Request::StatusText;
   const auto answer = parse_answer(ask(path, request));
-  if (!answer) throw std::runtime_error(fmt::format("{}: {}", quoted(path), answer.error()));
+  if (!answer) throw std::runtime_error(fmt::format("{}: {}", quote(path), answer.error()));
   out << *answer;
   return kSuccess;
 }
@@ -160,7 +160,7 @@ int dispatch(Args args, std::ostream& out, std::ostream& err) {
     out << general_help();
     return kSuccess;
   }
-  throw UsageError(fmt::format("unknown command {}; the commands are {}", quoted(command), kKnown));
+  throw UsageError(fmt::format("unknown command {}; the commands are {}", quote(command), kKnown));
 }
 
 }  // namespace

@@ -68,13 +68,13 @@ std::expected<std::string, std::string> parse_answer(std::string_view received) 
   const std::string_view head = received.substr(0, newline);
   const std::string_view text = received.substr(newline + 1);
   if (head.starts_with(kError)) {
-    return std::unexpected(fmt::format("refused: {}", quoted(head.substr(kError.size()))));
+    return std::unexpected(fmt::format("refused: {}", quote(head.substr(kError.size()))));
   }
   std::size_t size = 0;
   const char* const end = head.data() + head.size();
   if (!head.starts_with(kOk) ||
       std::from_chars(head.data() + kOk.size(), end, size) != std::from_chars_result{end, {}}) {
-    return std::unexpected(fmt::format("{} is not an answer of ipoverbs", quoted(head)));
+    return std::unexpected(fmt::format("{} is not an answer of ipoverbs", quote(head)));
   }
   if (text.size() != size) {
     return std::unexpected(fmt::format("the answer is cut off: {} bytes of {}", text.size(), size));

@@ -30,7 +30,7 @@ constexpr int kBacklog = 16;
 constexpr auto kAnswerTime = std::chrono::seconds(5);
 
 [[noreturn]] void refuse_path(const std::string& path, std::string_view what) {
-  throw UsageError(fmt::format("--control: {}: {}", quoted(path), what));
+  throw UsageError(fmt::format("--control: {}: {}", quote(path), what));
 }
 
 sockaddr_un to_address(const std::string& path) {
@@ -61,7 +61,7 @@ int connect_to(const Fd& fd, const std::string& path) {
 // Holds the lock of a folder. It is held for the time of a few system calls only.
 Fd lock_folder(const std::string& folder, const std::string& path) {
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) refuse_path(path, fmt::format("folder {}: {}", quoted(folder), std::strerror(errno)));
+  if (!fd) refuse_path(path, fmt::format("folder {}: {}", quote(folder), std::strerror(errno)));
   for (int tries = 0; ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
     if (tries == 100) refuse_path(path, "another program holds the lock of its folder");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -102,7 +102,7 @@ void ControlSocket::make_folder() {
     made_folder_ = true;
   } else if (errno != EEXIST) {
     refuse_path(path_,
-                fmt::format("cannot make folder {}: {}", quoted(folder_), std::strerror(errno)));
+                fmt::format("cannot make folder {}: {}", quote(folder_), std::strerror(errno)));
   }
 }
 

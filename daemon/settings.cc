@@ -66,7 +66,7 @@ void refuse_form(std::string_view line, const std::string& place) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   constexpr std::size_t kMaxShown = 60;
   std::string shown = "'";
   for (const char c : text.substr(0, kMaxShown)) {
@@ -118,12 +118,29 @@ std::string Grammar::unknown(std::string_view name) const {
   const auto nearest = std::ranges::min_element(
       keys_, {}, [&](const Key& key) { return edit_distance(key.name, name.substr(0, 64)); });
   if (nearest != keys_.end() && edit_distance(nearest->name, name.substr(0, 64)) <= 2) {
-    return fmt::format("unknown option {}; did you mean '{}'?", quoted(name), nearest->name);
+    return fmt::format("unknown option {}; did you mean '{}'?", quote(name), nearest->name);
   }
-  return fmt::format("unknown option {}; '{} --help' lists the options", quoted(name), command_);
+  return fmt::format("unknown option {}; '{} --help' lists the options", quote(name), command_);
 }
 
-// `place` is "" for the command line. Errors of the library become ours here.
+// `place` is "" for the command line.
+Setting Grammar::to_setting(const po::option& option, const std::string& place) const {
+  if (option.position_key >= 0) {
+    throw UsageError(fmt::format("unexpected argument {}; '{} --help' shows the usage",
+                                 quote(option.value.at(0)), command_));
+  }
+  Setting setting{option.string_key, "",
+                  place.empty() ? "--" + option.string_key : place + ": " + option.string_key};
+  if (option.value.empty()) return setting;  // a flag
+  setting.value = trim(option.value[0]);
+  // The library lets an option swallow the next one.
+  const bool swallowed =
+      option.original_tokens.size() > 1 && option.original_tokens[1].starts_with("--");
+  if (swallowed || setting.value.empty()) refuse(setting.origin, "a value is missing");
+  return setting;
+}
+
+// Errors of the library become ours here.
 std::vector<Setting> Grammar::run_parser(const std::vector<std::string>& tokens,
                                          const std::string& place) const {
   using Style = po::command_line_style::style_t;
@@ -133,18 +150,7 @@ std::vector<Setting> Grammar::run_parser(const std::vector<std::string>& tokens,
   try {
     std::vector<Setting> settings;
     const auto parsed = po::command_line_parser(tokens).options(description_).style(kStyle).run();
-    for (const po::option& option : parsed.options) {
-      if (option.position_key >= 0) {
-        throw UsageError(fmt::format("unexpected argument {}; '{} --help' shows the usage",
-                                     quoted(option.value.at(0)), command_));
-      }
-      settings.push_back({option.string_key,
-                          option.value.empty() ? "" : std::string(trim(option.value[0])),
-                          place.empty() ? "--" + option.string_key : prefix + option.string_key});
-      if (!option.value.empty() && settings.back().value.empty()) {
-        refuse(settings.back().origin, "a value is missing");
-      }
-    }
+    for (const po::option& option : parsed.options) settings.push_back(to_setting(option, place));
     return settings;
   } catch (const po::unknown_option& e) {
     throw UsageError(prefix + unknown(bare(e.get_option_name())));
@@ -154,7 +160,7 @@ std::vector<Setting> Grammar::run_parser(const std::vector<std::string>& tokens,
                                  extra ? "takes no value" : "a value is missing"));
   } catch (const po::error& e) {
     throw UsageError(
-        fmt::format("{}{}; '{} --help' shows the usage", prefix, quoted(e.what()), command_));
+        fmt::format("{}{}; '{} --help' shows the usage", prefix, quote(e.what()), command_));
   }
 }
 
@@ -180,7 +186,7 @@ std::vector<Setting> Grammar::parse_command_line(std::span<const std::string> ar
 Setting Grammar::parse_line(std::string_view line, const std::string& place) const {
   const std::size_t equals = line.find('=');
   if (equals == std::string_view::npos) {
-    refuse(place, fmt::format("{} is not 'key = value'", quoted(line)));
+    refuse(place, fmt::format("{} is not 'key = value'", quote(line)));
   }
   const std::string key(trim(line.substr(0, equals)));
   const std::string value(trim(line.substr(equals + 1)));
@@ -221,11 +227,11 @@ std::string read_config_file(const std::string& path) {
     text.append(block.data(), static_cast<std::size_t>(file.gcount()));
   }
   if (text.size() > kMaxConfig) {
-    throw UsageError(fmt::format("--config: {} is larger than {} bytes", quoted(path), kMaxConfig));
+    throw UsageError(fmt::format("--config: {} is larger than {} bytes", quote(path), kMaxConfig));
   }
   if (!file.is_open() || file.bad()) {
     throw UsageError(
-        fmt::format("--config: cannot read {}: {}", quoted(path), std::strerror(errno)));
+        fmt::format("--config: cannot read {}: {}", quote(path), std::strerror(errno)));
   }
   return text;
 }

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/program_options/option.hpp>
 #include <boost/program_options/options_description.hpp>
 
 namespace ipoverbs::daemon {
@@ -35,7 +36,7 @@ struct Setting {
 
 // `text` between single quotes for a message that must stay one line: control bytes and bytes
 // outside ASCII as \xNN, cut off after 60 bytes.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string quote(std::string_view text);
 
 // Throws UsageError "<origin>: <what>".
 [[noreturn]] void refuse(const std::string& origin, std::string_view what);
@@ -68,6 +69,8 @@ class Grammar {
 
  private:
   [[nodiscard]] Setting parse_line(std::string_view line, const std::string& place) const;
+  [[nodiscard]] Setting to_setting(const boost::program_options::option& option,
+                                   const std::string& place) const;
   [[nodiscard]] std::vector<Setting> run_parser(const std::vector<std::string>& tokens,
                                                 const std::string& place) const;
   void refuse_repetition(const std::vector<Setting>& settings) const;

@@ -33,7 +33,7 @@ void set_underlay(UpDraft& draft, const Setting& setting) {
   const auto address = accept(setting, parse_underlay(setting.value, *draft.interface_index));
   if (address.endpoint.port != 0) {
     refuse(setting.origin,
-           fmt::format("{} has a port; give it by the key 'port'", quoted(setting.value)));
+           fmt::format("{} has a port; give it by the key 'port'", quote(setting.value)));
   }
   verbs::DeviceRequest& device = draft.command.options.device;
   device.underlay = address.endpoint;
@@ -50,7 +50,7 @@ void add_address(UpDraft& draft, const Setting& setting) {
   const Prefix address = accept(setting, parse_prefix(setting.value));
   if (address.address().is_unspecified() || address.address().is_loopback()) {
     refuse(setting.origin, fmt::format("{} is not the address of one host, as in 10.0.0.1/24",
-                                       quoted(setting.value)));
+                                       quote(setting.value)));
   }
   draft.addresses.push_back({address, setting.origin});
 }

@@ -20,6 +20,10 @@ UpCommand build_up(const std::vector<Setting>& file, const std::vector<Setting>&
                    const InterfaceIndex& interface_index) {
   UpDraft draft;
   draft.interface_index = &interface_index;
+  draft.command.options.tun.name = kDefaultTun;
+  for (const Setting& setting : file) {
+    if (setting.key == "config") refuse(setting.origin, "a file cannot name another");
+  }
   for (const auto* source : {&file, &command_line}) {
     for (const Setting& setting : *source) apply_setting(draft, setting);
   }

@@ -95,17 +95,17 @@ Parsed<std::uint32_t> parse_scope(const IpAddress& address, std::string_view hos
   if (percent == std::string_view::npos) {
     if (!needed) return 0U;
     return std::unexpected(fmt::format("{} is link-local; add its network interface, as in {}%eth0",
-                                       quoted(host), host));
+                                       quote(host), host));
   }
   if (!needed) {
     return std::unexpected(
-        fmt::format("{}: only a link-local IPv6 address takes %interface", quoted(host)));
+        fmt::format("{}: only a link-local IPv6 address takes %interface", quote(host)));
   }
   const std::string name(host.substr(percent + 1));
   const std::uint32_t index = interface_index(name);
   if (index != 0) return index;
   return std::unexpected(
-      fmt::format("{}: there is no network interface {}", quoted(host), quoted(name)));
+      fmt::format("{}: there is no network interface {}", quote(host), quote(name)));
 }
 
 // `host` without brackets and port.
@@ -113,14 +113,14 @@ Parsed<Endpoint> parse_host(std::string_view host, const InterfaceIndex& interfa
   const auto address = IpAddress::parse(host.substr(0, host.find('%')));
   if (!address) {
     return std::unexpected(fmt::format(
-        "{} is not an IPv4 or IPv6 address; host names are not looked up", quoted(host)));
+        "{} is not an IPv4 or IPv6 address; host names are not looked up", quote(host)));
   }
   if (address->is_unspecified() || address->is_multicast()) {
-    return std::unexpected(fmt::format("{} is not the address of one host", quoted(host)));
+    return std::unexpected(fmt::format("{} is not the address of one host", quote(host)));
   }
   if (is_v4_mapped(*address)) {
     return std::unexpected(
-        fmt::format("{} is a mapped IPv4 address; write the IPv4 address", quoted(host)));
+        fmt::format("{} is a mapped IPv4 address; write the IPv4 address", quote(host)));
   }
   const auto scope = parse_scope(*address, host, interface_index);
   if (!scope) return std::unexpected(scope.error());
@@ -130,8 +130,7 @@ Parsed<Endpoint> parse_host(std::string_view host, const InterfaceIndex& interfa
 Parsed<Endpoint> parse_gid(std::string_view text) {
   const auto gid = IpAddress::parse(text);
   if (!gid || gid->is_v4() || gid->is_unspecified() || gid->is_multicast()) {
-    return std::unexpected(
-        fmt::format("{} is not a GID, as in gid:fe80::2:c903:1:2", quoted(text)));
+    return std::unexpected(fmt::format("{} is not a GID, as in gid:fe80::2:c903:1:2", quote(text)));
   }
   return Endpoint{*gid, 0, 0};
 }
@@ -141,7 +140,7 @@ Parsed<std::vector<Prefix>> parse_prefix_list(std::string_view text) {
   for (const std::string_view part : split(text, ",")) {
     if (part.empty()) {
       return std::unexpected(
-          fmt::format("{} has an empty prefix; write 10.0.0.0/24,fd00::/64", quoted(text)));
+          fmt::format("{} has an empty prefix; write 10.0.0.0/24,fd00::/64", quote(text)));
     }
     const auto prefix = parse_prefix(part);
     if (!prefix) return std::unexpected(prefix.error());
@@ -163,7 +162,7 @@ Parsed<std::uint64_t> parse_number(std::string_view text, Range range) {
   const auto number = text.starts_with("0x") ? to_number(text.substr(2), 16) : to_number(text);
   if (number && in_range(*number, range)) return *number;
   return std::unexpected(
-      fmt::format("{} is not a number from {} to {}", quoted(text), range.min, range.max));
+      fmt::format("{} is not a number from {} to {}", quote(text), range.min, range.max));
 }
 
 Parsed<std::uint64_t> parse_bytes(std::string_view text, Range range) {
@@ -173,7 +172,7 @@ Parsed<std::uint64_t> parse_bytes(std::string_view text, Range range) {
     return *number * unit;
   }
   return std::unexpected(fmt::format("{} is not a number of bytes from {} to {}, as in 65536 or 4M",
-                                     quoted(text), range.min, range.max));
+                                     quote(text), range.min, range.max));
 }
 
 std::string format_duration(Duration duration) {
@@ -187,21 +186,20 @@ Parsed<Duration> parse_duration(std::string_view text, DurationRange range) {
   const auto duration = to_duration(text);
   if (duration && *duration >= range.min && *duration <= range.max) return *duration;
   return std::unexpected(fmt::format("{} is not a time from {} to {} with its unit us, ms or s",
-                                     quoted(text), format_duration(range.min),
+                                     quote(text), format_duration(range.min),
                                      format_duration(range.max)));
 }
 
 Parsed<bool> parse_switch(std::string_view text) {
   if (text == "on" || text == "off") return text == "on";
-  return std::unexpected(fmt::format("{} is neither on nor off", quoted(text)));
+  return std::unexpected(fmt::format("{} is neither on nor off", quote(text)));
 }
 
 Parsed<std::size_t> parse_choice(std::string_view text,
                                  const std::vector<std::string_view>& choices) {
   const auto found = std::ranges::find(choices, text);
   if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
-  return std::unexpected(
-      fmt::format("{} is not one of {}", quoted(text), fmt::join(choices, ", ")));
+  return std::unexpected(fmt::format("{} is not one of {}", quote(text), fmt::join(choices, ", ")));
 }
 
 Parsed<std::string> parse_interface_name(std::string_view text) {
@@ -214,7 +212,7 @@ Parsed<std::string> parse_interface_name(std::string_view text) {
   }
   return std::unexpected(fmt::format(
       "{} is not an interface name: 1 to {} characters without blanks, '/', ':' and '%'",
-      quoted(text), kMaxName));
+      quote(text), kMaxName));
 }
 
 Parsed<Prefix> parse_prefix(std::string_view text) {
@@ -222,10 +220,10 @@ Parsed<Prefix> parse_prefix(std::string_view text) {
   if (!prefix) {
     return std::unexpected(fmt::format(
         "{} is not a prefix, as in 10.0.0.0/24 (length 0 to 32) or fd00::/64 (0 to 128)",
-        quoted(text)));
+        quote(text)));
   }
   if (prefix->address().is_multicast()) {
-    return std::unexpected(fmt::format("{} is multicast; a prefix is unicast", quoted(text)));
+    return std::unexpected(fmt::format("{} is multicast; a prefix is unicast", quote(text)));
   }
   return *prefix;
 }
@@ -237,7 +235,7 @@ Parsed<verbs::RemoteAddress> parse_underlay(std::string_view text,
   const auto parts = split_host_port(by_gid ? text.substr(kGid.size()) : text);
   if (!parts) {
     return std::unexpected(fmt::format(
-        "{} is not an address; an IPv6 address with a port is [2001:db8::1]:4755", quoted(text)));
+        "{} is not an address; an IPv6 address with a port is [2001:db8::1]:4755", quote(text)));
   }
   auto endpoint = by_gid ? parse_gid(parts->host) : parse_host(parts->host, interface_index);
   if (!endpoint) return std::unexpected(endpoint.error());
@@ -254,7 +252,7 @@ Parsed<PeerText> parse_peer(std::string_view text, const InterfaceIndex& interfa
   constexpr std::string_view kName = "name=";
   const auto parts = words(text);
   if (parts.size() < 2 || parts.size() > 3) {
-    return std::unexpected(fmt::format("{} is not '{}'", quoted(text), kForm));
+    return std::unexpected(fmt::format("{} is not '{}'", quote(text), kForm));
   }
   const auto underlay = parse_underlay(parts[0], interface_index);
   if (!underlay) return std::unexpected(underlay.error());
@@ -262,14 +260,13 @@ Parsed<PeerText> parse_peer(std::string_view text, const InterfaceIndex& interfa
   if (!prefixes) return std::unexpected(prefixes.error());
   if (parts.size() == 2) return PeerText{std::string(parts[0]), *underlay, *std::move(prefixes)};
   if (!parts[2].starts_with(kName)) {
-    return std::unexpected(
-        fmt::format("{} is not name=<name>; prefixes are separated by commas without blanks",
-                    quoted(parts[2])));
+    return std::unexpected(fmt::format(
+        "{} is not name=<name>; prefixes are separated by commas without blanks", quote(parts[2])));
   }
   const std::string_view name = parts[2].substr(kName.size());
   if (!is_peer_name(name)) {
     return std::unexpected(
-        fmt::format("{} is not a name: 1 to 63 letters, digits, '.', '_' and '-'", quoted(name)));
+        fmt::format("{} is not a name: 1 to 63 letters, digits, '.', '_' and '-'", quote(name)));
   }
   return PeerText{std::string(name), *underlay, *std::move(prefixes)};
 }
@@ -278,7 +275,7 @@ Parsed<MapText> parse_map(std::string_view text) {
   const auto parts = words(text);
   if (parts.size() != 2) {
     return std::unexpected(
-        fmt::format("{} is not '<overlay prefix> <underlay prefix>'", quoted(text)));
+        fmt::format("{} is not '<overlay prefix> <underlay prefix>'", quote(text)));
   }
   const auto overlay = parse_prefix(parts[0]);
   if (!overlay) return std::unexpected(overlay.error());
@@ -287,15 +284,15 @@ Parsed<MapText> parse_map(std::string_view text) {
   const unsigned bits = overlay->address().bits() - overlay->length();
   if (bits != underlay->address().bits() - underlay->length()) {
     return std::unexpected(fmt::format("{} and {} have different numbers of host bits",
-                                       quoted(parts[0]), quoted(parts[1])));
+                                       quote(parts[0]), quote(parts[1])));
   }
   if (bits > kMaxMapBits) {
     return std::unexpected(fmt::format("{} has {} host bits; a map has at most {} ({} peers)",
-                                       quoted(parts[0]), bits, kMaxMapBits, 1U << kMaxMapBits));
+                                       quote(parts[0]), bits, kMaxMapBits, 1U << kMaxMapBits));
   }
   if (underlay->address().is_link_local() && !underlay->address().is_v4()) {
     return std::unexpected(
-        fmt::format("{} is link-local; a map's underlay is not", quoted(parts[1])));
+        fmt::format("{} is link-local; a map's underlay is not", quote(parts[1])));
   }
   return MapText{overlay->network(), underlay->network()};
 }
