@@ -225,6 +225,9 @@ TEST_F(Losing, OneDeviceLeavesTheOther) {
   ASSERT_NO_FATAL_FAILURE(connect());
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 5; ++i) {
+    // Under load: no receive waits for these, so that they are tried again and again.
+    dialler->post_sends(*out, 16, 12);
+    listener->post_sends(*in, 16, 12);
     take_away(dialler, "rxe0");
     EXPECT_TRUE(until([&] { return listener->saw(EventKind::Disconnected); }));
     EXPECT_TRUE(has(refusal("10.77.0.1"), "interface v0"));

@@ -59,6 +59,8 @@ class Side : public EventHandler {
   [[nodiscard]] QueuePairConfig queues(bool shared) const;
   // Posts buffers [first, first + count) to the connection or the shared receive queue.
   void post_receives(Connection* connection, std::size_t first, std::size_t count);
+  // Posts a chain of sends of the same buffers, the last one signalled.
+  void post_sends(const Connection& connection, std::size_t first, std::size_t count) const;
   [[nodiscard]] std::span<std::byte> buffer(std::size_t index) const {
     return memory.bytes().subspan(index * kMessage, kMessage);
   }

@@ -16,26 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Data : public TwoSides {
- protected:
-  // Posts a chain of sends from the buffers, the last one signalled.
-  static void post_chain(const Side& from, const Connection& over, std::size_t first,
-                         std::size_t count) {
-    std::vector<ibv_sge> pieces(count);
-    std::vector<ibv_send_wr> chain(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      pieces[i] = from.sge(first + i);
-      chain[i].wr_id = first + i;
-      chain[i].sg_list = &pieces[i];
-      chain[i].num_sge = 1;
-      chain[i].opcode = IBV_WR_SEND;
-      if (i + 1 < count) chain[i].next = &chain[i + 1];
-    }
-    chain.back().send_flags = IBV_SEND_SIGNALED;
-    ibv_send_wr* bad = nullptr;
-    ASSERT_EQ(ibv_post_send(over.queue_pair(), chain.data(), &bad), 0);
-  }
-};
+class Data : public TwoSides {};
 
 TEST_F(Data, Crosses64KiBBothWays) {
   for (const bool shared : {true, false}) {
@@ -48,7 +29,7 @@ TEST_F(Data, Crosses64KiBBothWays) {
                                          std::tuple(listener.get(), dialler.get(), in.get())}) {
       const auto message = bytes(kMessage, shared ? 5 : 6);
       std::ranges::copy(message, from->buffer(20).begin());
-      ASSERT_NO_FATAL_FAILURE(post_chain(*from, *over, 20, 1));
+      ASSERT_NO_FATAL_FAILURE(from->post_sends(*over, 20, 1));
       const auto received = completions(*to, 1);
       ASSERT_EQ(received.size(), 1U);
       EXPECT_EQ(received[0].opcode, IBV_WC_RECV);
@@ -69,7 +50,7 @@ TEST_F(Data, ChainCompletesByItsLastSend) {
     const auto message = bytes(kMessage, static_cast<unsigned>(i));
     std::ranges::copy(message, dialler->buffer(16 + i).begin());
   }
-  ASSERT_NO_FATAL_FAILURE(post_chain(*dialler, *out, 16, kChain));
+  ASSERT_NO_FATAL_FAILURE(dialler->post_sends(*out, 16, kChain));
   const auto received = completions(*listener, kChain);
   ASSERT_EQ(received.size(), kChain);
   for (std::size_t i = 0; i < kChain; ++i) {
@@ -98,13 +79,36 @@ TEST_F(Data, GathersSeveralPieces) {
                                  dialler->buffer(21).first(77)));
 }
 
+// The far end may send as soon as it has our reply, before our own event says so.
+TEST_F(Data, MayComeBeforeTheEvent) {
+  out = dial();
+  ASSERT_TRUE(until([&] { return dialler->saw(EventKind::RouteResolved); }));
+  out->create_queue_pair(dialler->queues(true));
+  out->connect({});
+  ASSERT_TRUE(until([&] { return !listener->incoming.empty(); }));
+  in = std::move(listener->incoming.front());
+  in->create_queue_pair(listener->queues(true));
+  listener->post_receives(nullptr, 0, 1);
+  in->accept({});
+  EXPECT_EQ(in->attributes().min_rnr_timer, ConnectionTimers{}.min_rnr_timer);
+  // The dialler's events alone.
+  while (readable(dialler->device->event_fd(), 5s) && !dialler->saw(EventKind::Established)) {
+    dialler->device->process_events(*dialler);
+  }
+  ASSERT_TRUE(dialler->saw(EventKind::Established));
+  ASSERT_NO_FATAL_FAILURE(dialler->post_sends(*out, 20, 1));
+  EXPECT_EQ(completions(*listener, 1).size(), 1U);
+  EXPECT_FALSE(listener->saw(EventKind::Established));
+  EXPECT_TRUE(until([&] { return listener->saw(EventKind::Established); }));
+}
+
 TEST_F(Data, WakesItsWorker) {
   ASSERT_NO_FATAL_FAILURE(connect(false));
   // More wake-ups than are acknowledged at once, and not a multiple: destruction sees to the rest.
   for (int i = 0; i < 70; ++i) {
     ASSERT_EQ(ibv_req_notify_cq(listener->completions->raw(), 0), 0);
     EXPECT_FALSE(readable(listener->completions->fd(), 0ms));
-    ASSERT_NO_FATAL_FAILURE(post_chain(*dialler, *out, 20, 1));
+    ASSERT_NO_FATAL_FAILURE(dialler->post_sends(*out, 20, 1));
     ASSERT_TRUE(readable(listener->completions->fd(), 5s));
     listener->completions->consume_events();
     EXPECT_FALSE(readable(listener->completions->fd(), 0ms));
@@ -122,12 +126,12 @@ TEST_F(Data, LateReceiveCostsMilliseconds) {
     ASSERT_NO_FATAL_FAILURE(connect(true));
     const bool forth = from == dialler.get();
     Connection& over = forth ? *out : *in;
-    ASSERT_NO_FATAL_FAILURE(post_chain(*from, over, 20, 1));
+    ASSERT_NO_FATAL_FAILURE(from->post_sends(over, 20, 1));
     std::this_thread::sleep_for(20ms);
     const TimePoint posted = monotonic_now();
     to->post_receives(nullptr, 0, 1);
     ASSERT_EQ(completions(*to, 1).size(), 1U);
-    EXPECT_LT(monotonic_now() - posted, 300ms);
+    EXPECT_LT(monotonic_now() - posted, 500ms);
     ASSERT_EQ(completions(*from, 1).size(), 1U);
     out.reset();
     in.reset();

@@ -90,4 +90,13 @@ std::string explain_refusal(const DeviceRequest& request, const Host& host) {
                      found->interface, stack);
 }
 
+std::string explain_other_device(const DeviceRequest& request, const Host& host) {
+  const InterfaceAddress* found = find_address(host, request.underlay);
+  if (!request.device || request.by_gid || found == nullptr) return "";
+  const KernelDevice* device = who_serves(host, *found).device;
+  if (device == nullptr || device->name == *request.device) return "";
+  return fmt::format("device {} was asked for, but the underlay address {} is on {}",
+                     *request.device, request.underlay.address.to_string(), device->name);
+}
+
 }  // namespace ipoverbs::verbs

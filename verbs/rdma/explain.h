@@ -12,4 +12,8 @@ namespace ipoverbs::verbs {
 // wrong there.
 [[nodiscard]] std::string explain_refusal(const DeviceRequest& request, const Host& host);
 
+// Why the address is not on the device that was asked for; "" if it is, or no device was named, or
+// none has the address.
+[[nodiscard]] std::string explain_other_device(const DeviceRequest& request, const Host& host);
+
 }  // namespace ipoverbs::verbs

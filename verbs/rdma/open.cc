@@ -40,6 +40,11 @@ Bound bind_underlay(const DeviceRequest& request) {
 }  // namespace
 
 std::unique_ptr<Device> open_rdma_device(const DeviceRequest& request, Logger& logger) {
+  if (request.device) {
+    // Asked before binding: librdmacm would keep the wrong device open, and so in the kernel.
+    const std::string other = explain_other_device(request, look_at_host());
+    if (!other.empty()) throw UsageError(other);
+  }
   Bound bound;
   try {
     bound = bind_underlay(request);
@@ -50,8 +55,8 @@ std::unique_ptr<Device> open_rdma_device(const DeviceRequest& request, Logger& l
   }
   const std::string name = ibv_get_device_name(bound.id->verbs->device);
   if (request.device && *request.device != name) {
-    throw UsageError(fmt::format("device {} was asked for, but the underlay address {} is on {}",
-                                 *request.device, request.underlay.address.to_string(), name));
+    throw UsageError(fmt::format("device {} was asked for, but librdmacm opens {} for {}",
+                                 *request.device, name, request.underlay.address.to_string()));
   }
   return std::make_unique<RdmaDevice>(std::move(bound.channel), std::move(bound.id), request,
                                       logger);

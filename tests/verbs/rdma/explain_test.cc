@@ -125,6 +125,15 @@ TEST(Explain, GidNeedsInfiniBand) {
   EXPECT_EQ(explain_refusal(by_gid, host), "");
 }
 
+TEST(Explain, AddressOnAnotherDevice) {
+  DeviceRequest named = request("192.0.2.1");
+  EXPECT_EQ(explain_other_device(named, good_host()), "");
+  named.device = "rxe0";
+  EXPECT_EQ(explain_other_device(named, good_host()), "");
+  named.device = "mlx5_0";
+  expect_line(explain_other_device(named, good_host()), {"mlx5_0", "192.0.2.1", "rxe0"});
+}
+
 TEST(WhoServes, PrefersTheDeviceThatHasTheGid) {
   Host host = good_host();
   // A second device on the same interface, whose GID table does not have the address.
