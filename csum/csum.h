@@ -31,10 +31,9 @@ namespace ipoverbs::csum {
 using Piece = std::span<const std::byte>;
 using MutablePiece = std::span<std::byte>;
 
-// The longest span that is summed, or copied, without calling a kernel. Measured: see
+// The longest span, in bytes, that is summed or copied without calling a kernel. Measured: see
 // docs/performance.md.
-inline constexpr std::size_t kShortSum = 64;
-inline constexpr std::size_t kShortCopy = 64;
+inline constexpr std::size_t kShort = 96;
 
 // `initial` plus the sum of `bytes` taken as beginning at an even offset (if they don't:
 // Partial::at_offset). A last byte without a pair counts as the first of a word that ends in a zero
@@ -42,7 +41,7 @@ inline constexpr std::size_t kShortCopy = 64;
 [[nodiscard, gnu::always_inline]] inline Partial sum(std::span<const std::byte> bytes,
                                                      Partial initial = {}) noexcept {
   return initial +
-         Partial::of_accumulator(bytes.size() <= kShortSum
+         Partial::of_accumulator(bytes.size() <= kShort
                                      ? detail::sum_short<false>(bytes.data(), nullptr, bytes.size())
                                      : detail::kKernels.sum(bytes.data(), bytes.size()));
 }
@@ -54,7 +53,7 @@ inline constexpr std::size_t kShortCopy = 64;
                                                       Partial initial = {}) noexcept {
   assert(from.size() <= to.size());
   return initial +
-         Partial::of_accumulator(from.size() <= kShortCopy
+         Partial::of_accumulator(from.size() <= kShort
                                      ? detail::sum_short<true>(from.data(), to.data(), from.size())
                                      : detail::kKernels.copy(to.data(), from.data(), from.size()));
 }

@@ -1,6 +1,5 @@
 #include "csum/kernels.h"
 
-#include <cassert>
 #include <utility>
 
 #include "csum/short.h"
@@ -68,20 +67,6 @@ HWY_INLINE Vector taken(const std::byte* from, std::byte* to, std::size_t i) {
   return v;
 }
 
-template <bool kCopy>
-HWY_INLINE void step(const std::byte* from, std::byte* to, std::size_t i, Vector& whole,
-                     Vector& upper) {
-  accumulate(taken<kCopy>(from, to, i), whole, upper);
-}
-
-// Vector `i`, copied with kCopy, as the first of two accumulators.
-template <bool kCopy>
-HWY_INLINE void first(const std::byte* from, std::byte* to, std::size_t i, Vector& whole,
-                      Vector& upper) {
-  whole = taken<kCopy>(from, to, i);
-  upper = hn::ShiftRight<32>(whole);
-}
-
 // The sum of a vector's lanes.
 template <class D>
 HWY_INLINE std::uint64_t sum_of_lanes(D d, hn::Vec<D> v) {
@@ -121,65 +106,67 @@ HWY_INLINE std::uint64_t finish(const std::byte* from, std::byte* to, std::size_
 #endif
 }
 
-#define ADVANCE(k)                       \
-  from += (k) * size;                    \
-  if constexpr (kCopy) to += (k) * size; \
-  n -= (k) * size
+// Takes the vectors I from `from`, in turn into two pairs of accumulators (one pair would bind the
+// loop to the latency of additions), and moves on behind them.
+template <bool kCopy, std::size_t... I>
+HWY_INLINE void take_vectors(std::index_sequence<I...>, const std::byte*& from, std::byte*& to,
+                             Vector& whole0, Vector& upper0, Vector& whole1, Vector& upper1) {
+  (accumulate(taken<kCopy>(from, to, I), I % 2 == 0 ? whole0 : whole1,
+              I % 2 == 0 ? upper0 : upper1),
+   ...);
+  const std::size_t taken_bytes = sizeof...(I) * hn::Lanes(Words()) * sizeof(std::uint64_t);
+  from += taken_bytes;
+  if constexpr (kCopy) to += taken_bytes;
+}
+
+// Fewer than eight vectors: no loop that the branches around it would outweigh, and accumulators
+// that begin with what is loaded first.
 template <bool kCopy>
-HWY_INLINE std::uint64_t sum_vectors(const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to,
-                                     std::size_t n) {
+HWY_INLINE std::uint64_t sum_few_vectors(const std::byte* from, std::byte* to, std::size_t n) {
+  const std::size_t size = hn::Lanes(Words()) * sizeof(std::uint64_t);
+  if (n < size) return sum_short<kCopy>(from, to, n);
+  Vector whole = taken<kCopy>(from, to, 0);
+  Vector upper = hn::ShiftRight<32>(whole);
+  std::size_t at = size;
+  if (n >= 4 * size) {
+    const Vector v1 = taken<kCopy>(from, to, 1);
+    const Vector v2 = taken<kCopy>(from, to, 2);
+    const Vector v3 = taken<kCopy>(from, to, 3);
+    whole = hn::Add(hn::Add(whole, v1), hn::Add(v2, v3));
+    upper = hn::Add(hn::Add(upper, hn::ShiftRight<32>(v1)),
+                    hn::Add(hn::ShiftRight<32>(v2), hn::ShiftRight<32>(v3)));
+    at = 4 * size;
+  }
+  for (; n - at >= size; at += size) {
+    accumulate(taken<kCopy>(from + at, kCopy ? to + at : nullptr, 0), whole, upper);
+  }
+  return finish<kCopy>(from + at, kCopy ? to + at : nullptr, n - at, whole, upper);
+}
+
+template <bool kCopy>
+HWY_INLINE std::uint64_t sum_vectors(const std::byte* from, std::byte* to, std::size_t n) {
   const Words d;
   const std::size_t size = hn::Lanes(d) * sizeof(std::uint64_t);
-  Vector whole0;
-  Vector upper0;
-  if (HWY_LIKELY(n >= 4 * size)) {
-    Vector whole1;
-    Vector upper1;
-    first<kCopy>(from, to, 0, whole0, upper0);
-    first<kCopy>(from, to, 1, whole1, upper1);
-    step<kCopy>(from, to, 2, whole0, upper0);
-    step<kCopy>(from, to, 3, whole1, upper1);
-    ADVANCE(4);
-    if (HWY_UNLIKELY(n >= 4 * size)) {
-      assert(n < kLargest);
-      while (n >= 8 * size) {
-        step<kCopy>(from, to, 0, whole0, upper0);
-        step<kCopy>(from, to, 1, whole1, upper1);
-        step<kCopy>(from, to, 2, whole0, upper0);
-        step<kCopy>(from, to, 3, whole1, upper1);
-        step<kCopy>(from, to, 4, whole0, upper0);
-        step<kCopy>(from, to, 5, whole1, upper1);
-        step<kCopy>(from, to, 6, whole0, upper0);
-        step<kCopy>(from, to, 7, whole1, upper1);
-        ADVANCE(8);
-      }
-      if (n >= 4 * size) {
-        step<kCopy>(from, to, 0, whole0, upper0);
-        step<kCopy>(from, to, 1, whole1, upper1);
-        step<kCopy>(from, to, 2, whole0, upper0);
-        step<kCopy>(from, to, 3, whole1, upper1);
-        ADVANCE(4);
-      }
-    }
-    whole0 = hn::Add(whole0, whole1);
-    upper0 = hn::Add(upper0, upper1);
-  } else if (n >= size) {
-    first<kCopy>(from, to, 0, whole0, upper0);
-    ADVANCE(1);
-  } else {
-    return sum_short<kCopy>(from, to, n);
+  if (n < 8 * size) return sum_few_vectors<kCopy>(from, to, n);
+  const std::size_t vectors = n / size;
+  Vector whole0 = hn::Zero(d);
+  Vector upper0 = hn::Zero(d);
+  Vector whole1 = hn::Zero(d);
+  Vector upper1 = hn::Zero(d);
+  const std::byte* const end_of_loop = from + vectors / 8 * 8 * size;
+  while (from != end_of_loop) {
+    take_vectors<kCopy>(std::make_index_sequence<8>(), from, to, whole0, upper0, whole1, upper1);
   }
-  if (n == 0) return total(whole0, upper0);
-  if (n >= 2 * size) {
-    step<kCopy>(from, to, 0, whole0, upper0);
-    step<kCopy>(from, to, 1, whole0, upper0);
-    ADVANCE(2);
+  if ((vectors & 4) != 0) {
+    take_vectors<kCopy>(std::make_index_sequence<4>(), from, to, whole0, upper0, whole1, upper1);
   }
-  if (n >= size) {
-    step<kCopy>(from, to, 0, whole0, upper0);
-    ADVANCE(1);
+  if ((vectors & 2) != 0) {
+    take_vectors<kCopy>(std::make_index_sequence<2>(), from, to, whole0, upper0, whole1, upper1);
   }
-  return finish<kCopy>(from, to, n, whole0, upper0);
+  if ((vectors & 1) != 0) {
+    take_vectors<kCopy>(std::make_index_sequence<1>(), from, to, whole0, upper0, whole1, upper1);
+  }
+  return finish<kCopy>(from, to, n % size, hn::Add(whole0, whole1), hn::Add(upper0, upper1));
 }
 
 std::uint64_t sum(const std::byte* from, std::size_t n) noexcept {
