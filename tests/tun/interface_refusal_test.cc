@@ -98,12 +98,14 @@ TEST_F(InterfaceRefusalTest, RouteThatGoesElsewhere_LeavesNothingBehind) {
   other.addresses = {prefix("10.81.0.1/16")};
   other.routes = {prefix("10.82.0.0/16"), prefix("fd82::/64")};
   const Interface t1 = create(other);
+  const std::size_t descriptors = open_descriptors();
   for (const char* taken : {"10.81.0.0/16", "10.82.0.0/16", "fd82::/64"}) {
     Config config = test_config();
     config.routes.push_back(prefix(taken));
     EXPECT_THAT(usage_error(config), AllOf(HasSubstr("already"), HasSubstr(taken)));
   }
   EXPECT_FALSE(RouteSocket().find_link("t0"));
+  EXPECT_EQ(open_descriptors(), descriptors);
 }
 
 TEST_F(InterfaceRefusalTest, Ipv6WhereItIsDisabled) {

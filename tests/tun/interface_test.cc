@@ -54,6 +54,17 @@ TEST_F(InterfaceTest, LeavesNothingBehind) {
   EXPECT_EQ(RouteSocket().find_link("t0").value().index, again.index());
 }
 
+TEST_F(InterfaceTest, LeavesNoDescriptorsBehind) {
+  const TestNamespace there;
+  Config config = test_config();
+  const std::size_t before = open_descriptors();
+  for (int i = 0; i < 10; ++i) {
+    config.netns = i % 2 == 0 ? "" : there.path();
+    std::ignore = create(config);
+    EXPECT_EQ(open_descriptors(), before);
+  }
+}
+
 TEST_F(InterfaceTest, MovesAreTheSameInterface) {
   Interface first = create(test_config());
   const int index = first.index();

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <iterator>
 
 #include "core/error.h"
 #include "tun/interface.h"
@@ -56,6 +58,11 @@ void set_link_up(const std::string& name, bool up) {
   RouteSocket socket;
   const int error = socket.change_link(socket.find_link(name).value().index, {.up = up});
   if (error != 0) throw SystemError(error, "bring a link up or down");
+}
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
 UdpSocket::UdpSocket(std::string_view address, std::uint16_t port) {

@@ -33,6 +33,9 @@ void make_persistent_tun(const std::string& name, QueueMode mode);
 void delete_link(const std::string& name);
 void set_link_up(const std::string& name, bool up);
 
+// How many descriptors this process has open.
+[[nodiscard]] std::size_t open_descriptors();
+
 // A UDP socket in the calling thread's namespace.
 class UdpSocket {
  public:
