@@ -41,12 +41,14 @@ enum class Counter : std::uint8_t {
   TxDropTooBig,           // larger than the peer's MTU
   TxDropMalformed,        // not an IP packet, or its lengths disagree
   TxDropOffload,          // a super-packet or partial checksum that the peer cannot deliver
+  TxDropChecksum,         // a partial checksum that cannot be completed where its header says
   TxDropPostFailed,       // ibv_post_send refused, or the session ended with it unsent
   RxDropMalformedFrame,   // one per message whose rest cannot be read
   RxDropMalformedPacket,  // not an IP packet, or its lengths disagree
   RxDropBadSource,        // its source address is not the peer's
   RxDropMulticast,        // multicast is off
   RxDropOffload,          // its virtio header does not fit the packet
+  RxDropChecksum,         // a checksum that the peer completed is wrong
   RxDropTunDown,          // the interface is down (EIO)
   RxDropTunRefused,       // the kernel refused the packet (EINVAL)
   RxDropTunError,         // any other error of the write
@@ -84,12 +86,14 @@ inline constexpr std::array<std::string_view, kCounterCount> kCounterNames{
     "tx_drop_too_big",
     "tx_drop_malformed",
     "tx_drop_offload",
+    "tx_drop_checksum",
     "tx_drop_post_failed",
     "rx_drop_malformed_frame",
     "rx_drop_malformed_packet",
     "rx_drop_bad_source",
     "rx_drop_multicast",
     "rx_drop_offload",
+    "rx_drop_checksum",
     "rx_drop_tun_down",
     "rx_drop_tun_refused",
     "rx_drop_tun_error",

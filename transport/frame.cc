@@ -16,6 +16,7 @@ FrameReader::Result FrameReader::next(Frame& frame) noexcept {
   if (header.type > std::to_underlying(FrameType::Control)) return Result::Malformed;
   frame.type = static_cast<FrameType>(header.type);
   if ((frame.type == FrameType::Control) != (length == 0)) return Result::Malformed;
+  frame.flags = header.flags;
   frame.credits = header.credits.value();
   frame.tun_bytes = rest_.subspan(kTunOffset, sizeof(tun::VirtioNetHeader) + length);
   // The last frame may come without its padding.
@@ -38,6 +39,10 @@ void write_control_frame(std::span<std::byte> frame, std::uint16_t credits) noex
   header.credits = Be16(credits);
   header.type = std::to_underlying(FrameType::Control);
   store(frame, 0, header);
+}
+
+void set_flags(std::span<std::byte> frame, std::uint8_t flags) noexcept {
+  store(frame, offsetof(FrameHeader, flags), flags);
 }
 
 void set_credits(std::span<std::byte> frame, std::uint16_t credits) noexcept {

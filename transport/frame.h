@@ -43,10 +43,15 @@ struct FrameHeader {
   Be16 length;   // bytes of IP packet
   Be16 credits;  // messages granted
   std::uint8_t type = 0;
-  std::uint8_t flags = 0;  // none is defined: zero when sent, ignored when received
+  std::uint8_t flags = 0;  // kChecksumComplete; the others zero when sent, ignored when received
   tun::VirtioNetHeader offload;
 };
 static_assert(sizeof(FrameHeader) == 16 && alignof(FrameHeader) == 1);
+
+// Flag of a packet whose virtio header asks for a checksum (NEEDS_CSUM): the sender has completed
+// it, as of the packet as it stands, a super-packet included. The receiver verifies it and makes it
+// partial again.
+inline constexpr std::uint8_t kChecksumComplete = 1;
 
 inline constexpr std::size_t kFrameHeader = sizeof(FrameHeader);
 inline constexpr std::size_t kFrameAlignment = 8;
@@ -65,6 +70,7 @@ inline constexpr std::size_t kMaxMessage = kMaxFrame;
 // One frame inside a received message.
 struct Frame {
   FrameType type = FrameType::Packet;
+  std::uint8_t flags = 0;
   std::uint16_t credits = 0;
   std::span<std::byte> tun_bytes;  // virtio header and packet
   [[nodiscard]] std::span<std::byte> packet() const {
@@ -95,6 +101,9 @@ void finish_packet_frame(std::span<std::byte> frame, std::size_t length) noexcep
 
 // Writes a whole Control frame; kFrameHeader bytes.
 void write_control_frame(std::span<std::byte> frame, std::uint16_t credits) noexcept;
+
+// Sets the flags of the frame that begins at `frame`.
+void set_flags(std::span<std::byte> frame, std::uint8_t flags) noexcept;
 
 // Sets the credits of the frame that begins at `frame`.
 void set_credits(std::span<std::byte> frame, std::uint16_t credits) noexcept;

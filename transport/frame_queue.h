@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "csum/packet.h"
 #include "transport/buffers.h"
 
 namespace ipoverbs::transport {
@@ -20,8 +22,15 @@ class FrameQueue {
   FrameQueue(const FrameQueue&) = delete;
   FrameQueue& operator=(const FrameQueue&) = delete;
 
-  // Copies a whole frame. False if the queue is full or no slab is free. Data path.
-  [[nodiscard]] bool push(std::span<const std::byte> frame) noexcept;
+  enum class Push : std::uint8_t {
+    Queued,
+    Full,         // or no slab is free
+    BadChecksum,  // `checksum` does not fit the packet
+  };
+  // Copies a whole frame of a packet; with `checksum`, completes that of the packet on the copy.
+  // Data path.
+  [[nodiscard]] Push push(std::span<const std::byte> frame,
+                          std::optional<csum::ChecksumPlace> checksum) noexcept;
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
   // The oldest frame, in slab(); not on an empty queue.

@@ -56,18 +56,24 @@ class Link {
         gauges(config.gauges),
         own_pool_(std::move(own_pool)) {}
 
-  void activate(const Hello& hello, TimePoint now) {
+  // `listen_first`: sends nothing before it has received something. On iWARP the side that dialled
+  // must be the first to send (RFC 5044, section 7.1.3: the responder's FPDUs wait for the
+  // initiator's).
+  void activate(const Hello& hello, bool listen_first, TimePoint now) {
     sends.set_max_message(hello.max_message);
     send_credits += hello.credits;
     mtu = hello.mtu;
     capabilities = hello.capabilities;
     last_received = now;
+    waits_for_first = listen_first && !received_any;
     active = true;
   }
 
+  // Whether a message with packets may be begun, as far as the far end is concerned.
+  [[nodiscard]] bool may_open() const noexcept { return send_credits > 0 && !waits_for_first; }
   // Whether a packet of any size would go out now.
   [[nodiscard]] bool can_send() const noexcept {
-    return active && send_credits > 0 && waiting.empty() && sends.has_room();
+    return active && may_open() && waiting.empty() && sends.has_room();
   }
 
   const LinkId id;
@@ -82,6 +88,8 @@ class Link {
   IpMtu mtu;                       // the far end's
   std::uint32_t capabilities = 0;  // the far end's, bits of Capability
   bool active = false;
+  bool waits_for_first = false;
+  bool received_any = false;
   bool detached = false;
   bool reported = false;  // the control thread has been told that it failed
   TimePoint last_received;

@@ -214,7 +214,7 @@ void Node::Impl::on_established(Session& session, std::span<const std::byte> pri
   session.logged_error.clear();
   peer_of(session).mtu = hello.mtu;
   peer_of(session).capabilities = hello.capabilities;
-  worker_of(index_of(session)).submit(ActivateLink{*session.link, hello});
+  worker_of(index_of(session)).submit(ActivateLink{*session.link, hello, session.dialled});
   logger_.info("{}: established, QP {:#x}, path MTU {}, peer's MTU {}", describe(session),
                session.attributes.number.value(), session.attributes.path_mtu.value(),
                hello.mtu.value());

@@ -21,6 +21,12 @@ struct PeerOptions {
   std::vector<Prefix> prefixes;   // without host bits
 };
 
+// Who sees to it that a packet's checksum is complete somewhere on its way.
+enum class Checksum : std::uint8_t {
+  Auto,  // nobody: a partial checksum crosses as it is, and the link's own check guards it
+  Full,  // the sender completes it, the receiver verifies it and makes it partial again
+};
+
 enum class Multicast : std::uint8_t {
   Off,  // broadcast and multicast packets are dropped and counted
   All,  // a unicast copy to every connected peer
@@ -33,6 +39,7 @@ struct Options {
   std::vector<PeerOptions> peers;
   verbs::PathOptions path;
   Multicast multicast = Multicast::Off;
+  Checksum checksum = Checksum::Full;
   // Bits of Capability (transport/hello.h): what the TUN here was seen to deliver. Peers are told.
   std::uint32_t capabilities = 0;
 

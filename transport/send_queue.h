@@ -70,6 +70,11 @@ class SendQueue {
     Refused,  // it needs a new message, and `may_open` was false or there is no room
     Failed,   // the queue pair refused a chain that had to go first: see failed()
   };
+  // Whether append() would take the frame, now.
+  [[nodiscard]] bool takes(const Slab& slab, std::span<const std::byte> frame,
+                           bool may_open) const noexcept {
+    return joins(slab, frame) || (may_open && has_room());
+  }
   // Appends a whole frame that lies in `slab`; takes a reference to it if it needs one.
   [[nodiscard]] Append append(Slab& slab, std::span<std::byte> frame, bool may_open) noexcept;
   // Appends a Control frame as a message of its own. False if not even a control slot is free.

@@ -177,11 +177,11 @@ void Worker::tick(TimePoint now) noexcept {
     link->gauges->send_credits.set(link->send_credits);
     link->gauges->receive_window.set(link->grantor.window());
     link->gauges->queued_packets.set(link->waiting.count());
-    if (!link->active || link->reported) continue;
+    if (!link->active) continue;
     if (now - link->last_received > options_.dead_time) {
       fail(*link, fmt::format("nothing was received for {} ms",
                               options_.dead_time / std::chrono::milliseconds(1)));
-    } else if (now - link->last_sent >= options_.keepalive) {
+    } else if (now - link->last_sent >= options_.keepalive && !link->waits_for_first) {
       send_control(*link);
       flush(*link, now);
     }

@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -53,6 +54,7 @@ struct AttachLink {
 struct ActivateLink {
   LinkId id;
   Hello hello;
+  bool dialled = false;  // by us
 };
 struct DetachLink {
   LinkId id;
@@ -125,6 +127,8 @@ class Worker {
   void on_completion(const ibv_wc& completion, TimePoint now) noexcept;
   void on_message(Link& link, std::span<std::byte> message, TimePoint now) noexcept;
   void deliver(Link& link, const Frame& frame) noexcept;
+  [[nodiscard]] bool accept_checksum(std::span<std::byte> packet,
+                                     tun::VirtioNetHeader& header) noexcept;
   void write_tun(std::span<const std::byte> tun_bytes, Link& link) noexcept;
   void post_receives() noexcept;
   [[gnu::cold]] void on_error(const ibv_wc& completion) noexcept;
@@ -138,6 +142,8 @@ class Worker {
   void route(std::span<std::byte> frame, std::size_t packet_length) noexcept;
   void send_to_all(std::span<std::byte> frame) noexcept;
   bool send(Link& link, std::span<std::byte> frame) noexcept;
+  [[nodiscard]] std::optional<csum::ChecksumPlace> checksum_to_complete(
+      const tun::VirtioNetHeader& header) const noexcept;
   [[nodiscard]] Link* link_to(PeerIndex peer, std::span<const std::byte> packet) noexcept;
   void flush(Link& link, TimePoint now) noexcept;
   void send_control(Link& link) noexcept;

@@ -100,7 +100,12 @@ void Worker::add_receives(Link& link) {
 void Worker::execute(ActivateLink& command) {
   Link* link = find(command.id);
   if (link == nullptr || link->reported || link->active) return;
-  link->activate(command.hello, now_);
+  const bool iwarp = device_.capabilities().link == "iWARP";
+  link->activate(command.hello, iwarp && !command.dialled, now_);
+  if (iwarp && command.dialled) {
+    send_control(*link);
+    flush(*link, now_);
+  }
   by_peer_[link->peer].push_back(link);
 }
 

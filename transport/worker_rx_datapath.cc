@@ -62,6 +62,8 @@ void Worker::on_error(const ibv_wc& completion) noexcept {
 
 void Worker::on_message(Link& link, std::span<std::byte> message, TimePoint now) noexcept {
   link.last_received = now;
+  link.received_any = true;
+  link.waits_for_first = false;
   FrameReader reader(message);
   Frame frame;
   bool has_packets = false;
@@ -97,9 +99,27 @@ void Worker::deliver(Link& link, const Frame& frame) noexcept {
   if (tun::check(header, packet) != tun::HeaderCheck::Ok) {
     return counters_.add(Counter::RxDropOffload);
   }
+  if ((frame.flags & kChecksumComplete) != 0 && !accept_checksum(packet, header)) {
+    return counters_.add(Counter::RxDropChecksum);
+  }
   header.hdr_len = Le16(tun::true_header_length(packet, header));
   store(frame.tun_bytes, 0, header);
   write_tun(frame.tun_bytes, link);
+}
+
+bool Worker::accept_checksum(std::span<std::byte> packet, tun::VirtioNetHeader& header) noexcept {
+  const csum::Layout layout = csum::locate(packet);
+  if (!csum::is_good(csum::verify(packet, layout))) return false;
+  if ((header.flags & tun::VIRTIO_NET_HDR_F_NEEDS_CSUM) == 0) return true;
+  // Partial again, so that the kernel here need not sum what has been verified.
+  if (const auto place = csum::make_partial(packet, layout); place) {
+    header.csum_start = Le16(place->start);
+    header.csum_offset = Le16(place->offset);
+    return true;
+  }
+  // Complete it stays; a super-packet cannot be written so (virtio 1.2, section 5.1.6.2).
+  header.flags = 0;
+  return header.gso_type == tun::VIRTIO_NET_HDR_GSO_NONE;
 }
 
 void Worker::write_tun(std::span<const std::byte> tun_bytes, Link& link) noexcept {

@@ -49,8 +49,8 @@ int Worker::transmit(TimePoint now) noexcept {
   }
   const int work = read_tun();
   for (const auto& link : links_) {
-    if (link->grantor.due() && link->sends.grant_place().empty() && !link->detached &&
-        link->active) {
+    if (link->active && !link->waits_for_first && link->grantor.due() &&
+        link->sends.grant_place().empty()) {
       send_control(*link);
     }
     flush(*link, now);
@@ -179,22 +179,40 @@ bool Worker::send(Link& link, std::span<std::byte> frame) noexcept {
   if (largest_segment(header.offload, packet) > link.mtu.value()) {
     return drop(Counter::TxDropTooBig);
   }
-  if (link.waiting.empty()) {
-    const auto result = link.sends.append(*slab_, frame, link.send_credits > 0);
-    if (result == SendQueue::Append::Failed) return drop(Counter::TxDropPostFailed);
-    if (result != SendQueue::Append::Refused) {
-      if (result == SendQueue::Append::Opened) --link.send_credits;
-      cursor_ = static_cast<std::size_t>(frame.data() - slab_->bytes.data()) + frame.size();
-      return true;
+  const auto checksum = checksum_to_complete(header.offload);
+  if (checksum) set_flags(frame, kChecksumComplete);
+  if (!link.waiting.empty() || !link.sends.takes(*slab_, frame, link.may_open())) {
+    switch (link.waiting.push(frame, checksum)) {
+      case FrameQueue::Push::Queued:
+        return true;
+      case FrameQueue::Push::Full:
+        return drop(Counter::TxDropQueueFull);
+      case FrameQueue::Push::BadChecksum:
+        return drop(Counter::TxDropChecksum);
     }
   }
-  return link.waiting.push(frame) || drop(Counter::TxDropQueueFull);
+  if (checksum && csum::complete(frame.subspan(kFrameHeader, packet.size()), *checksum) !=
+                      csum::Completion::done) {
+    return drop(Counter::TxDropChecksum);
+  }
+  const auto result = link.sends.append(*slab_, frame, link.may_open());
+  if (result == SendQueue::Append::Failed) return drop(Counter::TxDropPostFailed);
+  if (result == SendQueue::Append::Opened) --link.send_credits;
+  cursor_ = static_cast<std::size_t>(frame.data() - slab_->bytes.data()) + frame.size();
+  return true;
+}
+
+std::optional<csum::ChecksumPlace> Worker::checksum_to_complete(
+    const tun::VirtioNetHeader& header) const noexcept {
+  if (options_.checksum == Checksum::Auto) return std::nullopt;
+  if ((header.flags & tun::VIRTIO_NET_HDR_F_NEEDS_CSUM) == 0) return std::nullopt;
+  return csum::ChecksumPlace{header.csum_start.value(), header.csum_offset.value()};
 }
 
 void Worker::drain_waiting(Link& link) noexcept {
   while (!link.waiting.empty()) {
     const auto result = link.sends.append(link.waiting.slab(), link.waiting.front(),
-                                          link.active && link.send_credits > 0);
+                                          link.active && link.may_open());
     if (result == SendQueue::Append::Refused || result == SendQueue::Append::Failed) return;
     if (result == SendQueue::Append::Opened) --link.send_credits;
     link.waiting.pop();
