@@ -28,6 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(parse_answer(format_answer(text)) == text);
   const auto answer = parse_answer(text);
-  if (!answer) require(!answer.error().contains('\n') && answer.error().size() < 200);
+  if (!answer) require(!answer.error().contains('\n') && answer.error().size() < 400);
   return 0;
 }
