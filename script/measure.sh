@@ -51,7 +51,8 @@ overlay_address() { # SIDE FAMILY
 # tcp_TOOL SIDE FAMILY SECONDS: Gb/s from SIDE to the other, or null.
 tcp_iperf3() {
   local to=${other[$1]} server
-  overlay "$to" setpriv --pdeathsig KILL iperf3 --server --one-off > "$work/server.log" 2>&1 &
+  # shellcheck disable=SC2086 # words
+  (exec ${to_overlay[$to]} setpriv --pdeathsig KILL iperf3 --server --one-off > "$work/server.log" 2>&1) &
   server=$!
   within 5 listening "$to" 5201 || true
   overlay "$1" iperf3 --client "$(overlay_address "$to" "$2")" --time "$3" --json 2> /dev/null |
@@ -63,7 +64,8 @@ tcp_iperf3() {
 tcp_netperf() {
   local to=${other[$1]} server address
   address=$(overlay_address "$to" "$2")
-  overlay "$to" setpriv --pdeathsig KILL netserver -D -L "$address" -"$2" > "$work/server.log" 2>&1 &
+  # shellcheck disable=SC2086 # words
+  (exec ${to_overlay[$to]} setpriv --pdeathsig KILL netserver -D -L "$address" -"$2" > "$work/server.log" 2>&1) &
   server=$!
   within 5 listening "$to" 12865 || true
   overlay "$1" netperf -H "$address" -"$2" -t TCP_STREAM -l "$3" -P 0 2> /dev/null |

@@ -4,15 +4,18 @@
 #
 #   world_up, world_down    makes and removes it; the latter also what an earlier run left over
 #   world_device            what the hosts speak verbs with, for people
-#   underlay SIDE COMMAND   runs COMMAND where SIDE's daemon and underlay are
+#   world_why_not           says why it can't be made here, or nothing
+#   to_underlay[SIDE]       words before a command that shall run where SIDE's daemon and underlay are
+#   to_overlay[SIDE]        and where SIDE's applications are
 #   netns[SIDE]             network namespace of SIDE's TUN interface
 #   underlay_address[SIDE], underlay_interface[SIDE], rdma_device[SIDE]
 #
-# SIDE is a or b. The overlay is the same in every world.
+# SIDE is a or b. The overlay is the same in every world. A process that is to be signalled starts as
+# `exec ${to_overlay[a]} COMMAND` in a subshell: behind a function, $! would be bash's and not its own.
 
 # shellcheck disable=SC2034 # for those who source it
 {
-  declare -A netns underlay_address underlay_interface rdma_device
+  declare -A netns to_underlay=([a]='' [b]='') to_overlay underlay_address underlay_interface rdma_device
   declare -A overlay4=([a]=10.99.0.1 [b]=10.99.0.2) overlay6=([a]=fd99::1 [b]=fd99::2)
   declare -A other=([a]=b [b]=a)
   declare -A daemon_pid=()
@@ -24,14 +27,15 @@ program=$build_root/${IPOVERBS_PRESET:-release}/daemon/ipoverbs
 use_world() {
   world=$1 work=$2 prefix=${3:-ipov-test}
   netns=([a]=$prefix-a [b]=$prefix-b)
+  to_overlay=([a]="nsenter --net=/run/netns/${netns[a]}" [b]="nsenter --net=/run/netns/${netns[b]}")
   # shellcheck disable=SC1090
   . "$project/script/worlds/$world.sh"
 }
 
-# overlay SIDE COMMAND...: where SIDE's applications are.
-overlay() {
-  nsenter --net="/run/netns/${netns[$1]}" "${@:2}"
-}
+# shellcheck disable=SC2086 # words
+overlay() { ${to_overlay[$1]} "${@:2}"; } # SIDE COMMAND...
+# shellcheck disable=SC2086 # words
+underlay() { ${to_underlay[$1]} "${@:2}"; } # SIDE COMMAND...
 
 add_namespaces() {
   local side
@@ -67,7 +71,8 @@ start() {
 # start_with SIDE OPTION...: with these options alone.
 start_with() {
   local side=$1
-  underlay "$side" setpriv --pdeathsig KILL "$program" up "${@:2}" >> "$work/$side.log" 2>&1 &
+  # shellcheck disable=SC2086 # words
+  (exec ${to_underlay[$side]} setpriv --pdeathsig KILL "$program" up "${@:2}" >> "$work/$side.log" 2>&1) &
   daemon_pid[$side]=$!
 }
 

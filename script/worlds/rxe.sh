@@ -11,8 +11,6 @@ underlay_mtu=4500
 
 world_device() { echo "rdma_rxe (${rdma_device[a]}, ${rdma_device[b]}) of Linux $(uname -r)"; }
 
-underlay() { "${@:2}"; }
-
 add_rdma_device() { # SIDE
   rdma link add "${rdma_device[$1]}" type rxe netdev "${underlay_interface[$1]}"
 }
@@ -45,7 +43,6 @@ world_down() {
   [[ ${rp_filter:-0} == 0 ]] || sysctl -qw "net.ipv4.conf.all.rp_filter=$rp_filter"
 }
 
-# world_why_not: says why this world can't be made here, or nothing.
 world_why_not() {
   if [[ $EUID -ne 0 ]]; then
     echo "it needs root"

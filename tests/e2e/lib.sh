@@ -73,10 +73,13 @@ transfer() {
 declare -A load_pid=() server_pid=()
 load_from() {
   local side=$1 to=${other[$1]}
-  overlay "$to" setpriv --pdeathsig KILL iperf3 --server --one-off > "$work/server-$to.log" 2>&1 &
+  # shellcheck disable=SC2086 # words
+  (exec ${to_overlay[$to]} setpriv --pdeathsig KILL iperf3 --server --one-off > "$work/server-$to.log" 2>&1) &
   server_pid[$side]=$!
   expect_within 5 "iperf3 does not listen" listens "$to" 5201
-  overlay "$side" setpriv --pdeathsig KILL iperf3 --client "${overlay4[$to]}" --time "$2" > "$work/load-$side.log" 2>&1 &
+  # shellcheck disable=SC2086 # words
+  (exec ${to_overlay[$side]} setpriv --pdeathsig KILL iperf3 --client "${overlay4[$to]}" --time "$2" \
+    > "$work/load-$side.log" 2>&1) &
   load_pid[$side]=$!
 }
 

@@ -3,6 +3,8 @@
 # What the user got wrong is told in one line that names the option, or file and line, with exit status 2,
 # and nothing is half-started.
 
+# shellcheck disable=SC2086 # $here is words
+here=${to_underlay[a]}
 address=${overlay4[a]}/24
 peer="${underlay_address[b]} ${overlay4[b]}/32"
 usual=(--underlay "${underlay_address[a]}" --tun "$tun" --tun-netns "${netns[a]}" --control "$work/a.sock")
@@ -20,7 +22,7 @@ refused() {
 }
 
 refused_up() { # WHAT PATTERN OPTION...
-  refused "$1" "$2" underlay a "$program" up "${@:3}"
+  refused "$1" "$2" $here "$program" up "${@:3}"
 }
 
 refused "no command" 'up' "$program"
@@ -49,16 +51,16 @@ printf 'underlay = %s\n# a comment\nmtuu = 1500\n' "${underlay_address[a]}" > "$
 refused_up "unknown key in the file" 'bad\.conf:3.*mtuu' --config "$work/bad.conf" "${usual[@]}"
 
 # What the machine lacks.
-refused "no /dev/net/tun" '/dev/net/tun' underlay a unshare --mount bash -c \
+refused "no /dev/net/tun" '/dev/net/tun' $here unshare --mount bash -c \
   'mount -t tmpfs none /dev/net && exec "$@"' - "$program" up "${usual[@]}" --address "$address" --peer "$peer"
-refused "no CAP_NET_ADMIN" 'CAP_NET_ADMIN' underlay a setpriv --bounding-set -net_admin --inh-caps -net_admin \
+refused "no CAP_NET_ADMIN" 'CAP_NET_ADMIN' $here setpriv --bounding-set -net_admin --inh-caps -net_admin \
   "$program" up "${usual[@]}" --address "$address" --peer "$peer"
 if declare -F add_rdma_device > /dev/null; then
   refused_up "not on an RDMA device" '127\.0\.0\.1' --underlay 127.0.0.1 --device rdma --tun "$tun" \
     --tun-netns "${netns[a]}" --control "$work/a.sock" --address "$address" --peer "$peer"
-  refused "ulimit -l" 'ulimit -l|RLIMIT_MEMLOCK|locked' underlay a setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \
+  refused "ulimit -l" 'ulimit -l|RLIMIT_MEMLOCK|locked' $here setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \
     bash -c 'ulimit -l 64 && exec "$@"' - "$program" up "${usual[@]}" --address "$address" --peer "$peer"
-  refused "no provider library" 'provider' underlay a unshare --mount bash -c \
+  refused "no provider library" 'provider' $here unshare --mount bash -c \
     'mount -t tmpfs none /etc/libibverbs.d && mount -t tmpfs none /usr/lib/x86_64-linux-gnu/libibverbs && exec "$@"' - \
     "$program" up "${usual[@]}" --address "$address" --peer "$peer"
 fi
@@ -68,7 +70,7 @@ start a
 expect_within 5 "a does not answer" answers a
 second() { # WHAT PATTERN OPTION...
   local status=0
-  timeout 20 underlay a "$program" up "${@:3}" > "$work/second.log" 2>&1 || status=$?
+  underlay a timeout 20 "$program" up "${@:3}" > "$work/second.log" 2>&1 || status=$?
   ((status == 2)) || fail "$1: exit status $status; said: $(< "$work/second.log")"
   grep -qE -e "$2" "$work/second.log" || fail "$1: does not name $2: $(< "$work/second.log")"
 }

@@ -2,7 +2,9 @@
 # limit: 120
 # What crosses the underlay is CM and RC SENDs to whoever decodes it, and nothing is malformed.
 capture=$work/underlay.pcap
-underlay a setpriv --pdeathsig KILL tcpdump -q -U -i "${underlay_interface[a]}" -w "$capture" 'udp port 4791' &
+# shellcheck disable=SC2086 # words
+(exec ${to_underlay[a]} setpriv --pdeathsig KILL tcpdump -q -U -i "${underlay_interface[a]}" -w "$capture" \
+  'udp port 4791') &
 tcpdump=$!
 expect_within 10 "tcpdump does not start" test -s "$capture"
 start_both
@@ -30,7 +32,10 @@ has "RC SEND last" '$1 == 2'
 has "RC SEND only" '$1 == 4'
 has "RC acknowledgement" '$1 == 17'
 malformed=$(awk -F '\t' '$3 != ""' "$decoded" | wc -l)
-((malformed == 0)) || fail "$malformed malformed packets"
+if ((malformed != 0)); then
+  tshark -r "$capture" -Y _ws.malformed -V > "$work/malformed.log" 2> /dev/null || true
+  fail "$malformed malformed packets"
+fi
 # SENDs with and without immediate, ACK and UD SEND (the connection manager) only.
 others=$(awk -F '\t' '$1 != "" && $1 !~ /^(0|1|2|3|4|5|17|100)$/' "$decoded" | wc -l)
 ((others == 0)) || fail "$others packets of other opcodes"
