@@ -58,20 +58,35 @@ void Worker::run_commands() noexcept {
 
 int Worker::poll(int entries, ibv_wc* completions) noexcept {
   const Inside inside(*this);
+  const TimePoint now = time_.now();
   const std::span out(completions, static_cast<std::size_t>(std::max(entries, 0)));
-  return static_cast<int>(engine_.poll(out, time_.now()));
+  const std::uint32_t count = engine_.poll(out, now);
+  if (armed_) keep_alarm(now);
+  return static_cast<int>(count);
 }
 
 int Worker::arm(bool solicited_only) noexcept {
   const Inside inside(*this);
   engine_.completions().arm(solicited_only);
-  bell_.set_alarm(engine_.deadline());
+  armed_ = true;
+  keep_alarm(time_.now());
   return 0;
 }
 
 int Worker::post_send(QueuePair& qp, ibv_send_wr* list, ibv_send_wr** bad) noexcept {
   const Inside inside(*this);
-  return engine_.post_send(qp, list, bad, time_.now());
+  const TimePoint now = time_.now();
+  const int error = engine_.post_send(qp, list, bad, now);
+  if (armed_) keep_alarm(now);
+  return error;
+}
+
+void Worker::keep_alarm(TimePoint now) noexcept {
+  const auto due = engine_.deadline();
+  if (!due) return;
+  if (alarm_ && *alarm_ > now && *alarm_ <= *due) return;
+  alarm_ = due;
+  bell_.set_alarm(*due);
 }
 
 SharedReceives::SharedReceives(ibv_context& owner, const MemoryTable& memory, std::uint32_t depth)

@@ -6,6 +6,10 @@
 // those calls, before anything else. So what was handed over before a caller learned that it may
 // post is done before it posts.
 //
+// Between arm() and disarm() the caller may go to sleep whenever a poll came back empty, so the
+// bell's alarm is kept at the engine's next deadline, or somewhat before: one that is still to come
+// is not put off.
+//
 // settle() waits until the worker is outside: then it neither reads nor writes memory that was
 // posted to a queue pair whose removal was handed over before. No lock is taken by the worker
 // unless something was handed over; both sides look at the other's flag after raising their own.
@@ -33,8 +37,8 @@ class Bell {
   virtual ~Bell() = default;
   // There is something to do. Any thread.
   virtual void ring() noexcept = 0;
-  // The worker is about to sleep, and wants to be woken at `when` (nullopt: not by time).
-  virtual void set_alarm(std::optional<TimePoint> when) noexcept = 0;
+  // The worker may sleep, and wants to be woken at `when`, which replaces what was set before.
+  virtual void set_alarm(TimePoint when) noexcept = 0;
 };
 
 class TimeSource {
@@ -63,16 +67,22 @@ class Worker : public ibv_cq {
   int arm(bool solicited_only) noexcept;
   int post_send(QueuePair& qp, ibv_send_wr* list, ibv_send_wr** bad) noexcept;
 
+  // What the bell rang for is being looked at; alarms are set again by the next arm().
+  void disarm() noexcept { armed_ = false; }
+
   // Worker's thread, or any while there is none.
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
 
  private:
   class Inside;
   void run_commands() noexcept;
+  void keep_alarm(TimePoint now) noexcept;
 
   Engine engine_;
   Bell& bell_;
   const TimeSource& time_;
+  bool armed_ = false;              // the caller may sleep: alarms count
+  std::optional<TimePoint> alarm_;  // the last one set
 
   std::atomic<std::uint64_t> entered_{0};  // odd while the worker is inside
   std::atomic<bool> waiting_{false};       // commands_ is not empty

@@ -416,13 +416,25 @@ TEST_F(EngineTest, ArmingAQueueThatIsNotEmptyRings) {
   EXPECT_EQ(b.rings, 1);
 }
 
-TEST_F(EngineTest, ArmingSetsTheAlarmForTheNextTimer) {
+TEST_F(EngineTest, WhileArmedTheAlarmIsKeptAtTheNextTimer) {
   make();
-  ASSERT_EQ(ibv_req_notify_cq(&network_->a.worker, 0), 0);
-  EXPECT_FALSE(network_->a.alarm);
+  End& a = network_->a;
   ASSERT_EQ(send(1, 0, 1), 0);
-  ASSERT_EQ(ibv_req_notify_cq(&network_->a.worker, 0), 0);
-  EXPECT_EQ(network_->a.alarm, TimePoint{} + RcTuning{}.probe);
+  EXPECT_FALSE(a.alarm);
+  ASSERT_EQ(ibv_req_notify_cq(&a.worker, 0), 0);
+  EXPECT_EQ(a.alarm, TimePoint{} + RcTuning{}.probe);
+  a.alarm.reset();
+  network_->clock.advance_to(TimePoint{} + 500us);
+  ASSERT_EQ(send(2, 0, 1), 0);  // later than what is set: left alone
+  EXPECT_FALSE(a.alarm);
+  network_->clock.advance_to(TimePoint{} + 1500us);
+  ASSERT_EQ(send(3, 0, 1), 0);
+  EXPECT_EQ(a.alarm, TimePoint{} + RcTuning{}.probe);  // overdue: at once
+  a.alarm.reset();
+  a.worker.disarm();
+  network_->clock.advance_to(TimePoint{} + 9ms);
+  ASSERT_EQ(send(4, 0, 1), 0);
+  EXPECT_FALSE(a.alarm);
 }
 
 TEST_F(EngineTest, OverrunIsCounted) {

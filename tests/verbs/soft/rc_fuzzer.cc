@@ -96,7 +96,7 @@ struct Device : EngineObserver, Bell {
   void on_failure(QpNumber /*qp*/, ibv_wc_status /*status*/) noexcept override {}
   bool on_stray(const Received& /*datagram*/, QpNumber /*qp*/) noexcept override { return false; }
   void ring() noexcept override {}
-  void set_alarm(std::optional<TimePoint> /*when*/) noexcept override {}
+  void set_alarm(TimePoint /*when*/) noexcept override {}
 
   void post_send(std::size_t length, unsigned flags) {
     ibv_sge sge{std::bit_cast<std::uint64_t>(memory.data()), static_cast<std::uint32_t>(length),

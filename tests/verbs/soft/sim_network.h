@@ -94,7 +94,7 @@ class End : public EngineObserver, public Bell {
     return false;
   }
   void ring() noexcept override { ++rings; }
-  void set_alarm(std::optional<TimePoint> when) noexcept override { alarm = when; }
+  void set_alarm(TimePoint when) noexcept override { alarm = when; }
 
   // Registers `size` bytes that live as long as the device.
   [[nodiscard]] std::pair<std::span<std::byte>, LocalKey> memory(std::size_t size);

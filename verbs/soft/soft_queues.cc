@@ -1,0 +1,123 @@
+#include "verbs/soft/soft_queues.h"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace ipoverbs::verbs::soft {
+
+Fd open_timer() {
+  Fd fd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!fd) throw SystemError(errno, "create a timer");
+  return fd;
+}
+
+void set_timer(int fd, std::optional<TimePoint> when) noexcept {
+  itimerspec spec{};
+  if (when) {
+    // A time of zero would mean no time at all.
+    const auto at = std::max<std::int64_t>(when->time_since_epoch().count(), 1);
+    spec.it_value = {.tv_sec = at / 1'000'000'000, .tv_nsec = at % 1'000'000'000};
+  }
+  ::timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
+Fd open_epoll() {
+  Fd fd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!fd) throw SystemError(errno, "create an epoll descriptor");
+  return fd;
+}
+
+void watch(int epoll, int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+    throw SystemError(errno, "watch a descriptor");
+  }
+}
+
+SoftMemoryRegion::SoftMemoryRegion(MemoryTable& table, std::span<std::byte> memory)
+    : table_(table) {
+  const auto key = table.add(memory);
+  if (!key) {
+    throw SystemError(ENOMEM, fmt::format("register {} bytes with the software device, which has "
+                                          "{} regions already",
+                                          memory.size(), MemoryTable::kSlots));
+  }
+  key_ = *key;
+}
+
+SoftCompletionQueue::SoftCompletionQueue(DeviceParts& device, std::uint32_t depth)
+    : device_(device), slot_(device.ports.acquire()), timer_(open_timer()), epoll_(open_epoll()) {
+  try {
+    wire_.emplace(device.ports.socket(slot_), device.local);
+    if (device.faults) faulty_.emplace(*wire_, *device.faults, slot_);
+    watch(epoll_.get(), device.ports.socket(slot_));
+    watch(epoll_.get(), timer_.get());
+    watch(epoll_.get(), bell_.fd());
+    Wire& wire = faulty_ ? static_cast<Wire&>(*faulty_) : *wire_;
+    EngineObserver& observer = *this;
+    Bell& bell = *this;
+    worker_ = std::make_unique<Worker>(device.context, wire, observer, bell, device.time, depth);
+  } catch (...) {
+    device.ports.give_back(slot_);
+    throw;
+  }
+  device.switchboard.attach(slot_, *worker_);
+}
+
+SoftCompletionQueue::~SoftCompletionQueue() {
+  device_.switchboard.detach(slot_);
+  device_.ports.give_back(slot_);
+}
+
+void SoftCompletionQueue::consume_events() noexcept {
+  worker_->disarm();
+  // What the socket has is taken by polling. The others are read only if they can be readable.
+  if (rung_.exchange(false, std::memory_order_acquire)) bell_.silence();
+  if (alarm_ && *alarm_ <= device_.time.now()) {
+    std::uint64_t expirations = 0;
+    [[maybe_unused]] const ssize_t n = ::read(timer_.get(), &expirations, sizeof expirations);
+    alarm_.reset();
+  }
+}
+
+std::uint64_t SoftCompletionQueue::window_limit() const {
+  // The far end's buffer is taken to be like ours. It holds what several queue pairs send, and what
+  // is being copied out still counts, so that one takes half of it, and no more than keeps the
+  // caches warm.
+  constexpr std::uint64_t kMost = std::uint64_t{2} << 20;
+  return std::min<std::uint64_t>(device_.ports.buffer(slot_) / 2, kMost);
+}
+
+void SoftCompletionQueue::on_communication(QpNumber qp) noexcept {
+  device_.switchboard.notify({qp, IBV_WC_SUCCESS});
+}
+
+void SoftCompletionQueue::on_failure(QpNumber qp, ibv_wc_status status) noexcept {
+  device_.switchboard.notify({qp, status});
+}
+
+bool SoftCompletionQueue::on_stray(const Received& datagram, QpNumber qp) noexcept {
+  return slot_of(qp) != slot_ && device_.switchboard.forward(datagram, qp);
+}
+
+void SoftCompletionQueue::ring() noexcept {
+  bell_.ring();
+  rung_.store(true, std::memory_order_release);
+}
+
+void SoftCompletionQueue::set_alarm(TimePoint when) noexcept {
+  alarm_ = when;
+  set_timer(timer_.get(), when);
+}
+
+}  // namespace ipoverbs::verbs::soft
