@@ -135,7 +135,7 @@ class SendQueue {
     return ring_[position % ring_.size()];
   }
   [[nodiscard]] bool joins(const Slab& slab, std::span<const std::byte> frame) const noexcept;
-  void open(Slab& slab, std::span<std::byte> frame, bool control) noexcept;
+  void begin_message(Slab& slab, std::span<std::byte> frame, bool control) noexcept;
   void extend(Slab& slab, std::span<std::byte> frame) noexcept;
   void add_element(Slab& slab, std::span<std::byte> frame) noexcept;
   void prepare(std::uint32_t index) noexcept;

@@ -34,7 +34,7 @@ void SendQueue::add_element(Slab& slab, std::span<std::byte> frame) noexcept {
   SlabPool::add_reference(slab);
 }
 
-void SendQueue::open(Slab& slab, std::span<std::byte> frame, bool control) noexcept {
+void SendQueue::begin_message(Slab& slab, std::span<std::byte> frame, bool control) noexcept {
   place(head_) = {};
   ++head_;
   chain_[staged_].gather_count = 0;
@@ -64,7 +64,7 @@ SendQueue::Append SendQueue::append(Slab& slab, std::span<std::byte> frame,
   } else {
     if (!may_open || !has_room()) return failed_ ? Append::Failed : Append::Refused;
     if (staged_ == limits_.messages_per_doorbell && !flush()) return Append::Failed;
-    open(slab, frame, false);
+    begin_message(slab, frame, false);
     result = Append::Opened;
   }
   Message& message = place(head_ - 1);
@@ -79,7 +79,7 @@ SendQueue::Append SendQueue::append(Slab& slab, std::span<std::byte> frame,
 bool SendQueue::append_control(Slab& slab, std::span<std::byte> frame) noexcept {
   if (failed_ || head_ - tail_ >= ring_.size()) return false;
   if (staged_ == limits_.messages_per_doorbell && !flush()) return false;
-  open(slab, frame, true);
+  begin_message(slab, frame, true);
   Message& message = place(head_ - 1);
   message.bytes = static_cast<std::uint32_t>(frame.size());
   bytes_in_flight_ += message.bytes;

@@ -62,12 +62,10 @@ Worker::Worker(verbs::Device& device, int tun_queue, unsigned index, const Optio
       receive_requests_(kPollBatch),
       receive_elements_(kPollBatch),
       peer_gauges_(options.peers.size()) {
-  reposts_.reserve(kPollBatch);
   if (!device.capabilities().has_srq()) return;
   shared_receives_ = device.create_shared_receive_queue(
       std::min(kSharedReceiveDepth, device.capabilities().max_srq_wr));
-  const std::uint32_t first = buffers_.grow(options.receive_buffers);
-  for (std::uint32_t i = 0; i < options.receive_buffers; ++i) spare_buffers_.push_back(first + i);
+  add_buffers(options.receive_buffers);
   wanted_ = options.receive_buffers;
 }
 

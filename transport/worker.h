@@ -35,6 +35,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/bounded.h"
 #include "core/clock.h"
 #include "core/fd.h"
 #include "core/log.h"
@@ -118,6 +119,7 @@ class Worker {
   void execute(DetachLink& command);
   void execute(ForgetLink& command);
   void add_receives(Link& link);
+  void add_buffers(std::uint32_t count);
   [[nodiscard]] Link* find(LinkId id) noexcept;
   void deactivate(Link& link) noexcept;
   [[gnu::cold]] void fail(Link& link, std::string why) noexcept;
@@ -175,11 +177,11 @@ class Worker {
     Link* link;
     std::uint32_t buffer;
   };
-  std::vector<Repost> reposts_;
+  Bounded<Repost> reposts_{kPollBatch};
   std::vector<ibv_recv_wr> receive_requests_;
   std::vector<ibv_sge> receive_elements_;
-  std::vector<std::uint32_t> spare_buffers_;  // not posted
-  std::uint32_t posted_ = 0;                  // on the shared queue
+  Bounded<std::uint32_t> spare_buffers_;  // not posted; room for all of them
+  std::uint32_t posted_ = 0;              // on the shared queue
   std::uint32_t wanted_ = 0;
 
   bool armed_ = false;

@@ -78,20 +78,23 @@ void Worker::execute(AttachLink& command) {
   }
 }
 
+void Worker::add_buffers(std::uint32_t count) {
+  const std::uint32_t first = buffers_.grow(count);
+  spare_buffers_.reserve(buffers_.count());
+  for (std::uint32_t i = 0; i < count; ++i) spare_buffers_.append(first + i);
+}
+
 void Worker::add_receives(Link& link) {
   const std::uint32_t more =
       shared_receives_ ? kInitialCredits + kControlReceives : queue_pair_config().receive_depth;
   if (spare_buffers_.size() < more) {
-    const auto missing = more - static_cast<std::uint32_t>(spare_buffers_.size());
-    const std::uint32_t first = buffers_.grow(missing);
-    for (std::uint32_t i = 0; i < missing; ++i) spare_buffers_.push_back(first + i);
+    add_buffers(more - static_cast<std::uint32_t>(spare_buffers_.size()));
   }
   if (shared_receives_) wanted_ += more;
   // Those of the shared queue's base are posted with the first session.
   std::uint32_t count = shared_receives_ ? wanted_ - std::min(wanted_, posted_) : more;
   for (; count > 0 && !spare_buffers_.empty(); --count) {
-    reposts_.push_back({&link, spare_buffers_.back()});
-    spare_buffers_.pop_back();
+    reposts_.append({&link, spare_buffers_.take_last()});
     if (reposts_.size() == static_cast<std::size_t>(kPollBatch)) post_receives();
   }
   post_receives();

@@ -42,7 +42,7 @@ void Worker::on_completion(const ibv_wc& completion, TimePoint now) noexcept {
       on_message(*link, buffers_.bytes(buffer).first(completion.byte_len), now);
     }
     const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
-    reposts_.push_back({flushed && !shared_receives_ ? nullptr : link, buffer});
+    reposts_.append({flushed && !shared_receives_ ? nullptr : link, buffer});
     if (shared_receives_) --posted_;
   } else if (completion.status == IBV_WC_SUCCESS) {
     if (link != nullptr && link->id == SendQueue::link_of(completion.wr_id)) {
@@ -149,7 +149,7 @@ void Worker::post_receives() noexcept {
       const bool post =
           shared_receives_ ? posted_ + n < wanted_ : owner != nullptr && !owner->detached;
       if (!post) {
-        spare_buffers_.push_back(buffer);
+        spare_buffers_.append(buffer);
         continue;
       }
       const std::span<std::byte> bytes = buffers_.bytes(buffer);
@@ -169,7 +169,7 @@ void Worker::post_receives() noexcept {
     auto posted = n;
     if (error != 0) posted = static_cast<std::size_t>(refused - receive_requests_.data());
     for (std::size_t k = posted; k < n; ++k) {
-      spare_buffers_.push_back(buffer_of(receive_requests_[k].wr_id));
+      spare_buffers_.append(buffer_of(receive_requests_[k].wr_id));
     }
     if (shared_receives_) posted_ += static_cast<std::uint32_t>(posted);
   }

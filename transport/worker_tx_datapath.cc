@@ -141,7 +141,7 @@ void Worker::route(std::span<std::byte> frame, std::size_t packet_length) noexce
 }
 
 Link* Worker::link_to(PeerIndex peer, std::span<const std::byte> packet) noexcept {
-  const std::vector<Link*>& links = by_peer_[peer];
+  const std::span<Link* const> links = by_peer_[peer];
   if (links.empty()) return nullptr;
   return links.size() == 1 ? links.front() : links[flow_hash(packet) % links.size()];
 }

@@ -1,6 +1,7 @@
 // FakeTun: a pair of sockets that keeps the bounds of its records, as a TUN queue does.
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,14 @@
 #include "tests/support/packets.h"
 
 namespace ipoverbs::support {
+
+// Waits until one of `fds` is readable, negative ones left out, or for 50 us: work of other threads
+// that no descriptor tells is looked for again then.
+inline void wait_for_any(std::array<int, 2> fds) {
+  std::array<pollfd, 2> waiting{{{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}}};
+  const timespec most{.tv_sec = 0, .tv_nsec = 50'000};
+  ::ppoll(waiting.data(), waiting.size(), &most, nullptr);
+}
 
 class FakeTun {
  public:

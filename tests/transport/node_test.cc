@@ -2,7 +2,6 @@
 #include "transport/node.h"
 
 #include <functional>
-#include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -100,7 +99,8 @@ class NodeTest : public testing::Test {
       }
       if (done()) return true;
       now += step;
-      std::this_thread::sleep_for(50us);
+      support::wait_for_any(
+          {a.running() ? a.node().event_fd() : -1, b.running() ? b.node().event_fd() : -1});
     }
     return false;
   }
@@ -374,7 +374,7 @@ TEST_P(OtherDevices, CarryBothWays) {
       b.node().process(now);
       if (done()) return true;
       now += 1ms;
-      std::this_thread::sleep_for(50us);
+      support::wait_for_any({a.node().event_fd(), b.node().event_fd()});
     }
     return false;
   };

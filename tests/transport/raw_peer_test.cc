@@ -1,7 +1,6 @@
 // One node against a peer that the test plays by hand: what it sends, byte for byte, and what comes
 // in.
 #include <functional>
-#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -68,7 +67,7 @@ class RawPeer : public testing::Test {
       raw.process();
       if (done()) return true;
       now += 1ms;
-      std::this_thread::sleep_for(20us);
+      support::wait_for_any({node->event_fd(), raw.device->event_fd()});
     }
     return false;
   }
