@@ -69,7 +69,7 @@ HWY_INLINE Vector taken(const std::byte* from, std::byte* to, std::size_t i) {
 
 // The sum of a vector's lanes.
 template <class D>
-HWY_INLINE std::uint64_t sum_of_lanes(D d, hn::Vec<D> v) {
+HWY_INLINE std::uint64_t sum_of_lanes([[maybe_unused]] D d, hn::Vec<D> v) {
 #if HWY_HAVE_SCALABLE
   return hn::GetLane(hn::SumOfLanes(d, v));
 #else

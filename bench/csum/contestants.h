@@ -10,7 +10,7 @@ namespace ipoverbs::bench {
 // assembly on x86-64, since compilers make no chains of carries. The folded sum.
 [[nodiscard]] std::uint16_t scalar_sum(const std::byte* from, std::size_t n) noexcept;
 
-// DPDK's rte_raw_cksum, compiled for this machine. Present if CSUM_BENCH_RTE is defined.
+// DPDK's rte_raw_cksum, compiled for this machine. Present if BENCH_CSUM_RTE is defined.
 [[nodiscard]] std::uint16_t rte_sum(const std::byte* from, std::size_t n) noexcept;
 
 }  // namespace ipoverbs::bench

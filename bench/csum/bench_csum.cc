@@ -1,13 +1,13 @@
 // Compares sum() and copy() of csum/ with memcpy, memcpy followed by a sum, scalar add-with-carry
 // and DPDK's rte_raw_cksum.
 //
-//   csum_bench [--rounds N] [--quick] [--temperature NAME] [--target NAME]
+//   bench_csum [--rounds N] [--quick] [--temperature NAME] [--target NAME]
 //              [--json FILE] [--plot FILE]
 //
 // One process measures everything in rounds: in each round all contestants of a setting run one
 // after another, beginning with another one each time, so that what the machine does meanwhile hits
 // all alike; goals compare figures of the same round. Time is the thread's CPU time, which other
-// programs on the same processor don't stretch.
+// programs on the same processor don't stretch, and the thread stays on the processor it began on.
 //
 // "fused" and "memcpy-then-sum" end with a partial sum, which a packet folds once; "sum", "scalar"
 // and "rte_raw_cksum" end with the folded one.
@@ -15,10 +15,14 @@
 // Temperatures: "hot" uses one source and one destination over and over; "cold" walks both through
 // 256 MiB; "cold-source" walks the source and reuses the destination. A destination lies 2368 bytes
 // off its source modulo 4 KiB, so that no load waits for an unrelated store.
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <span>
@@ -180,7 +184,7 @@ void enlist_kernels(Registry& registry, const csum::detail::Kernels& kernels) {
 void enlist_others(Registry& registry) {
   registry.add("scalar", [](std::byte*, const std::byte* from, std::size_t n)
                              INLINED { return scalar_sum(from, n); });
-#ifdef CSUM_BENCH_RTE
+#ifdef BENCH_CSUM_RTE
   registry.add("rte_raw_cksum", [](std::byte*, const std::byte* from, std::size_t n)
                                     INLINED { return rte_sum(from, n); });
 #endif
@@ -236,7 +240,7 @@ Options parse(std::span<char*> arguments) {
       options.quick = true;
       options.rounds = 5;
     } else if (name == "--rounds") {
-      options.rounds = std::stoi(value());
+      options.rounds = std::atoi(value().c_str());
     } else if (name == "--temperature") {
       options.temperature = value();
     } else if (name == "--target") {
@@ -273,7 +277,7 @@ Report measure(const Options& options) {
     target = options.target;
   }
   enlist_others(registry);
-  Report report({cpu_name(), CSUM_BENCH_COMPILER, CSUM_BENCH_FLAGS, target});
+  Report report({cpu_name(), BENCH_CSUM_COMPILER, BENCH_CSUM_FLAGS, target});
   for (int round = 0; round < options.rounds; ++round) {
     for (const std::string_view temperature : kTemperatures) {
       if (!options.temperature.empty() && temperature != options.temperature) continue;
@@ -290,6 +294,15 @@ Report measure(const Options& options) {
   return report;
 }
 
+void stay_on_this_processor() {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(static_cast<std::size_t>(std::max(0, ::sched_getcpu())), &only);
+  if (::sched_setaffinity(0, sizeof only, &only) != 0) {
+    std::cerr << "cannot keep to one processor: figures will spread\n";
+  }
+}
+
 void write(const std::string& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
@@ -302,6 +315,7 @@ void write(const std::string& path, const std::string& text) {
 int main(int argc, char** argv) try {
   using namespace ipoverbs::bench;
   const Options options = parse(std::span(argv, static_cast<std::size_t>(argc)));
+  stay_on_this_processor();
   const Report report = measure(options);
   report.print(std::cout);
   if (!options.json.empty()) write(options.json, report.json().dump(1) + "\n");
