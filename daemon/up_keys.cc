@@ -7,6 +7,7 @@
 
 #include "daemon/up_options.h"
 #include "transport/hello.h"
+#include "transport/send_queue.h"
 
 namespace ipoverbs::daemon {
 
@@ -190,7 +191,7 @@ std::vector<Group> up_table() {
        }},
       {"Data path, per worker",
        {
-           {{"receive-buffers", "N", "messages of 64K, 8..65536 (default 192)"},
+           {{"receive-buffers", "N", "messages of 64K, 8..65536 (default 128)"},
             [](D d, S s) {
               d.command.options.transport.receive_buffers = number<std::uint32_t>(s, {8, 65536});
             }},
@@ -202,15 +203,29 @@ std::vector<Group> up_table() {
             [](D d, S s) {
               d.command.options.transport.packets_per_message = number<std::uint32_t>(s, {1, 256});
             }},
-           {{"messages-per-doorbell", "N", "posted together, 1..256 (default 16)"},
+           {{"messages-per-doorbell", "N", "posted together, 1..32 (default 16)"},
             [](D d, S s) {
               d.command.options.transport.messages_per_doorbell =
-                  number<std::uint32_t>(s, {1, 256});
+                  number<std::uint32_t>(s, {1, transport::SendQueue::kMaxChain});
             }},
            {{"signal-interval", "N",
              "one send in N is signalled, 1..8192, at most half of send-depth (default 16)"},
             [](D d, S s) {
               d.command.options.transport.signal_interval = number<std::uint32_t>(s, {1, 8192});
+            }},
+           {{"window-bytes", "BYTES",
+             "sent and not yet acknowledged, for each session, 64K..1024M (default 1M)"},
+            [](D d, S s) {
+              d.command.options.transport.window_bytes = static_cast<std::uint32_t>(
+                  accept(s, parse_bytes(s.value, {64U << 10, 1U << 30})));
+            }},
+           {{"checksum", "auto|full",
+             "partial checksums: completed and verified end to end (full), or passed through, "
+             "guarded by the link's own check (auto) (default full)"},
+            [](D d, S s) {
+              const std::size_t choice = accept(s, parse_choice(s.value, {"auto", "full"}));
+              d.command.options.transport.checksum =
+                  choice == 0 ? transport::Checksum::Auto : transport::Checksum::Full;
             }},
            {{"spin", "TIME", "poll so long after work before sleeping, 0..1s (default 0)"},
             [](D d, S s) { d.command.options.transport.spin = time(s, {0s, 1s}); }},
