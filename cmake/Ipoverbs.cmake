@@ -1,9 +1,11 @@
 # Compiler settings and the three verbs with which every folder describes itself:
 #   ipoverbs_library(NAME SOURCES ... DEPS ...)   a floor
-#   ipoverbs_test(NAME SOURCES ... DEPS ...)      a GoogleTest program, run by ctest
+#   ipoverbs_test(NAME SOURCES ... DEPS ...)      a GoogleTest program, run by ctest; THREADED if it has
+#                                                 more than one thread, for ThreadSanitizer to judge
 #   ipoverbs_fuzzer(NAME SOURCES ... DEPS ...)    a libFuzzer program (with IPOVERBS_FUZZERS)
 
 set(IPOVERBS_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
+set(IPOVERBS_OPTIMISE -O2 -g CACHE STRING "Optimisation and debug information")
 option(IPOVERBS_FUZZERS "Build the fuzzers (needs Clang)" OFF)
 
 set(CMAKE_CXX_STANDARD 23)
@@ -11,7 +13,7 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 # Assertions stay on in the shipped build: they stand outside the per-byte loops and cost nothing
 # that a benchmark can see.
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
+list(JOIN IPOVERBS_OPTIMISE " " CMAKE_CXX_FLAGS_RELWITHDEBINFO)
 
 find_program(CCACHE ccache)
 if(CCACHE)
@@ -48,7 +50,7 @@ function(ipoverbs_library NAME)
 endfunction()
 
 function(ipoverbs_test NAME)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADED" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -56,6 +58,9 @@ function(ipoverbs_test NAME)
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${NAME} COMMAND ${NAME})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_THREADED)
+    set_tests_properties(${NAME} PROPERTIES LABELS threaded)
+  endif()
 endfunction()
 
 function(ipoverbs_fuzzer NAME)
