@@ -88,8 +88,14 @@ within() {
   done
 }
 
-reaches() { # SIDE: one packet to the other end and back
-  overlay "$1" ping -n -q -c 1 -W 1 "${overlay4[${other[$1]}]}"
+# reaches SECONDS SIDE: a ping to the other end comes back before the time is over.
+reaches() {
+  local end=$(($(date +%s%N) + $1 * 1000000000))
+  # ping itself goes on until the first answer, but ends where there is no route yet.
+  until overlay "$2" ping -n -q -c 1 -i 0.05 -W 1 -w "$1" "${overlay4[${other[$2]}]}" > /dev/null 2>&1; do
+    (($(date +%s%N) < end)) || return 1
+    sleep 0.05
+  done
 }
 
 # stop SIDE [SIGNAL]: returns the daemon's exit status, or 1 if it takes more than ten seconds.
@@ -98,7 +104,7 @@ stop() {
   [[ -n $pid ]] || return 0
   unset "daemon_pid[$1]"
   kill "-${2:-TERM}" "$pid" 2> /dev/null || true
-  if ! timeout 10 tail --pid="$pid" -f /dev/null; then
+  if ! timeout 10 tail -s 0.05 --pid="$pid" -f /dev/null; then
     kill -KILL "$pid" 2> /dev/null || true
     wait "$pid" 2> /dev/null || true
     return 1

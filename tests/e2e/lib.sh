@@ -35,7 +35,7 @@ expect_within() {
 start_both() {
   start a "$@"
   start b "$@"
-  expect_within 10 "no ping from a to b after the start" reaches a
+  expect "no ping from a to b after the start" reaches 10 a
 }
 
 running() { kill -0 "${daemon_pid[$1]}" 2> /dev/null; }

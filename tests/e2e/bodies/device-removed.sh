@@ -12,7 +12,7 @@ for round in 1 2; do
   expect "round $round: a went away" running a
   expect "round $round: b went away" running b
   add_rdma_device a
-  expect_within 5 "round $round: the device is back, no ping" reaches a
+  expect "round $round: the device is back, no ping" reaches 5 a
   expect "round $round: status" status_is a '.device.state == "up"'
 done
 end_load a

@@ -2,19 +2,20 @@
 # limit: 300
 # 200 reconnects leave nothing over in the daemon that stays: descriptors, memory, queue pairs.
 rounds=${RECONNECTS:-200} warm_up=20
-reconnect() {
-  local before
-  before=$(status_value a '[.peers[].sessions[].established_count] | add')
-  stop b || fail "b did not end well"
+reconnect() { # ROUND: b ends well, or is killed; no ping comes back until it is connected anew
+  if (($1 % 2 == 0)); then
+    stop b || fail "round $1: b did not end well"
+  else
+    stop b KILL || true
+  fi
   start b
-  expect_within 5 "round $1: not connected again" \
-    status_is a "([.peers[].sessions[].established_count] | add) > $before and .peers[0].state == \"connected\""
+  expect "round $1: not connected again" reaches 5 a
 }
 start_both
 for ((round = 1; round <= warm_up; ++round)); do reconnect $round; done
 descriptors_before=$(descriptors a) memory_before=$(resident_kib a) pairs_before=$(queue_pairs a)
 for ((; round <= rounds; ++round)); do reconnect $round; done
-reaches a || fail "no ping after $rounds reconnects"
+reaches 2 a || fail "no ping after $rounds reconnects"
 # A queue pair may live on in timewait for some seconds.
 pairs_are_back() { (($(queue_pairs a) <= pairs_before)); }
 descriptors_are_back() { (($(descriptors a) <= descriptors_before)); }

@@ -4,6 +4,6 @@ start_both
 for side in b a b; do
   stop "$side" KILL || true
   start "$side"
-  expect_within 2 "$side was killed and restarted: no ping" reaches "${other[$side]}"
+  expect "$side was killed and restarted: no ping" reaches 2 "${other[$side]}"
   expect "the daemon that was not killed went away" running "${other[$side]}"
 done
