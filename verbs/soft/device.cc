@@ -1,0 +1,136 @@
+#include "verbs/soft/device.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "verbs/soft/work_queue.h"
+
+namespace ipoverbs::verbs::soft {
+
+namespace {
+
+constexpr std::uint32_t kMaxQueue = 16384;  // work requests
+constexpr std::uint32_t kMaxCompletions = 1U << 20;
+
+// The largest path MTU whose packets fit, as rdma_rxe reckons: 80 bytes for IP, UDP and transport
+// headers (drivers/infiniband/sw/rxe/rxe_param.h, RXE_MAX_HDR_LENGTH).
+PathMtu largest_path_mtu(IpMtu interface_mtu) {
+  constexpr std::uint32_t kHeaders = 80;
+  std::uint32_t mtu = kMaxPathMtu;
+  while (mtu > 256 && mtu + kHeaders > interface_mtu.value()) mtu /= 2;
+  return PathMtu(mtu);
+}
+
+void require_depth(std::uint32_t depth, std::uint32_t most, const char* what) {
+  if (depth >= 1 && depth <= most) return;
+  throw SystemError(EINVAL,
+                    fmt::format("create a {} of {} entries, 1 to {} can be", what, depth, most));
+}
+
+std::uint64_t random_seed() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32U | random();
+}
+
+ConnectionsConfig connections_config(const DeviceRequest& request, const Capabilities& can) {
+  ConnectionsConfig config;
+  config.path_mtu = can.active_mtu;
+  config.timers = request.timers;
+  config.max_send_wr = can.max_qp_wr;
+  config.max_recv_wr = can.max_qp_wr;
+  config.seed = random_seed();
+  return config;
+}
+
+}  // namespace
+
+Capabilities soft_capabilities(IpMtu interface_mtu) {
+  Capabilities c;
+  c.device = "soft";
+  c.provider = "soft";
+  c.link = "RoCE";
+  c.max_qp_wr = kMaxQueue;
+  c.max_cqe = kMaxCompletions;
+  c.max_send_sge = kMaxSendSge;
+  c.max_recv_sge = 1;
+  c.max_srq_wr = kMaxQueue;
+  c.max_srq_sge = 1;
+  c.max_message = kMaxMessage;
+  c.active_mtu = largest_path_mtu(interface_mtu);
+  return c;
+}
+
+SoftDevice::SoftDevice(const DeviceRequest& request, IpMtu interface_mtu,
+                       const std::optional<FaultPlan>& faults)
+    : capabilities_(soft_capabilities(interface_mtu)),
+      parts_(request.underlay, faults),
+      management_(parts_.ports.socket(kControlSlot), parts_.local),
+      faulty_management_(
+          faults ? std::optional<FaultyWire>(std::in_place, management_, *faults, kControlSlot)
+                 : std::nullopt),
+      port_(faulty_management_ ? static_cast<Wire&>(*faulty_management_) : management_,
+            management_.local()),
+      numbers_(static_cast<std::uint32_t>(random_seed() >> 16U)),
+      connections_(*this, port_, parts_.time, parts_.context, parts_.memory,
+                   connections_config(request, capabilities_)),
+      timer_(open_timer()),
+      epoll_(open_epoll()) {
+  for (const int fd :
+       {parts_.ports.socket(kControlSlot), timer_.get(), bell_.fd(), parts_.switchboard.fd()}) {
+    watch(epoll_.get(), fd);
+  }
+}
+
+std::unique_ptr<MemoryRegion> SoftDevice::register_memory(std::span<std::byte> memory) {
+  return std::make_unique<SoftMemoryRegion>(parts_.memory, memory);
+}
+
+std::unique_ptr<CompletionQueue> SoftDevice::create_completion_queue(std::uint32_t depth) {
+  require_depth(depth, kMaxCompletions, "completion queue");
+  return std::make_unique<SoftCompletionQueue>(parts_, depth);
+}
+
+std::unique_ptr<SharedReceiveQueue> SoftDevice::create_shared_receive_queue(std::uint32_t depth) {
+  require_depth(depth, kMaxQueue, "shared receive queue");
+  return std::make_unique<SoftSharedReceiveQueue>(parts_, depth);
+}
+
+QueuePairPlace SoftDevice::place_queue_pair(CompletionQueue& queue) {
+  const auto& mine = static_cast<SoftCompletionQueue&>(queue);
+  return {numbers_.next(mine.slot()), mine.local(), mine.window_limit()};
+}
+
+int SoftDevice::route_error(const IpAddress& remote) const {
+  const int family = remote.is_v4() ? AF_INET : AF_INET6;
+  const Fd probe(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!probe) return errno;
+  // Connecting a UDP socket looks the route up and sends nothing.
+  const sockaddr_storage address = Endpoint{remote, kRocePort, parts_.local.scope}.to_sockaddr();
+  const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+  return ::connect(probe.get(), to, sizeof address) == 0 ? 0 : errno;
+}
+
+int SoftDevice::process_events(EventHandler& handler) {
+  bell_.silence();
+  for (const Notice& notice : parts_.switchboard.take()) {
+    connections_.on_notice(notice.qp, notice.status);
+  }
+  const int handed_on = connections_.process_events(handler);
+  keep_timer();
+  return handed_on;
+}
+
+void SoftDevice::keep_timer() {
+  const auto due = connections_.deadline();
+  // One that has gone off is readable until it is set again.
+  if (due == due_ && (!due || *due > parts_.time.now())) return;
+  due_ = due;
+  set_timer(timer_.get(), due);
+}
+
+}  // namespace ipoverbs::verbs::soft
