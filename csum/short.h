@@ -75,7 +75,8 @@ using Pair [[gnu::vector_size(16)]] = std::uint64_t;
 // with H the sum of the upper and L that of the lower halves, whole = L + 2^32 H and upper = H, so
 // that L = whole - 2^32 upper. Both sums are exact below 2^34 bytes.
 template <bool kCopy>
-inline void add_pair(const std::byte* from, std::byte* to, Pair& whole, Pair& upper) noexcept {
+[[gnu::always_inline]] inline void add_pair(const std::byte* from, std::byte* to, Pair& whole,
+                                            Pair& upper) noexcept {
   const Pair words = take<Pair, kCopy>(from, to);
   whole += words;
   upper += words >> 32;
@@ -88,15 +89,12 @@ template <bool kCopy>
   Pair whole = take<Pair, kCopy>(from, to);
   Pair upper = whole >> 32;
   std::size_t at = 16;
-  const auto pair = [&](std::size_t i) {
-    add_pair<kCopy>(from + at + 16 * i, kCopy ? to + at + 16 * i : nullptr, whole, upper);
-  };
   for (; n - at >= 32; at += 32) {
-    pair(0);
-    pair(1);
+    add_pair<kCopy>(from + at, kCopy ? to + at : nullptr, whole, upper);
+    add_pair<kCopy>(from + at + 16, kCopy ? to + at + 16 : nullptr, whole, upper);
   }
   if (n - at >= 16) {
-    pair(0);
+    add_pair<kCopy>(from + at, kCopy ? to + at : nullptr, whole, upper);
     at += 16;
   }
   const Pair exact = whole - (upper << 32) + upper;
