@@ -25,7 +25,6 @@ enum class CmState : std::uint8_t {
   TimeWait,        // over, remembered so that late messages get their answer
   Closed,          // over, nothing is known to the other side; the user still has it
 };
-[[nodiscard]] const char* to_string(CmState state);
 
 struct CmConnection {
   CommId local_id;

@@ -1,18 +1,9 @@
 #include "verbs/soft/cm_table.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 
 namespace ipoverbs::verbs::soft {
-
-const char* to_string(CmState state) {
-  static constexpr std::array kNames{"request sent",    "request held", "request received",
-                                     "reply sent",      "reply held",   "established",
-                                     "disconnect sent", "time wait",    "closed"};
-  static_assert(kNames.size() == static_cast<std::size_t>(CmState::Closed) + 1);
-  return kNames.at(std::to_underlying(state));
-}
 
 CmConnection* CmTable::add() {
   if (connections_.size() >= limit_ && !make_room()) {

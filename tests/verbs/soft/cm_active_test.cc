@@ -249,6 +249,18 @@ TEST(CmActive, ReplyFromAQueuePairInUseIsStale) {
   EXPECT_EQ(script.events.back().connection, old);
 }
 
+TEST(CmActive, ReplyWithAnIdInUseIsNothing) {
+  CmScript script;
+  script.establish_active();
+  const CommId id = script.dial();
+  script.said();
+  ConnectReplyMessage rep = script.reply();
+  rep.local_qpn = QpNumber(0x12);
+  EXPECT_EQ(script.hear(rep), CmVerdict::Duplicate);
+  EXPECT_EQ(script.said(), "");
+  EXPECT_EQ(script.machine.state(id), CmState::RequestSent);
+}
+
 TEST(CmActive, TooManyConnectionsIsAnAnswer) {
   CmConfig config;
   config.max_connections = 2;

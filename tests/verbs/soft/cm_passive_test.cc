@@ -1,6 +1,8 @@
 // The connection manager listens; the other side is a script.
 
 #include <cerrno>
+#include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -203,6 +205,19 @@ TEST(CmPassive, ForgetsTheOldestEndedConnectionWhenFull) {
   EXPECT_EQ(script.machine.size(), 3U);
 }
 
+TEST(CmPassive, RefusesWhenNothingCanBeForgotten) {
+  CmConfig config;
+  config.max_connections = 1;
+  CmScript script(config);
+  script.establish_passive();
+  ConnectRequestMessage req = CmScript::request();
+  req.local_comm_id = CommId(1);
+  req.local_qpn = QpNumber(0x12);
+  EXPECT_EQ(script.hear(req), CmVerdict::Refused);
+  EXPECT_EQ(script.said(), "REJ");
+  EXPECT_EQ(script.last<RejectMessage>().reason, RejectReason::NoResources);
+}
+
 TEST(CmPassive, RepeatedRequestIsToldToWaitWhileTheUserThinks) {
   CmScript script;
   script.hear(CmScript::request());
@@ -376,6 +391,14 @@ TEST(CmPassive, SomebodyElseCannotGiveUp) {
   other.local_comm_id = CommId(3);
   EXPECT_EQ(script.hear(other), CmVerdict::UnknownConnection);
   EXPECT_EQ(script.said(), "");
+}
+
+TEST(CmPassive, EveryVerdictHasAName) {
+  std::set<std::string> names;
+  for (std::uint8_t i = 0; i < std::to_underlying(CmVerdict::kCount); ++i) {
+    names.insert(to_string(static_cast<CmVerdict>(i)));
+  }
+  EXPECT_EQ(names.size(), std::size_t{std::to_underlying(CmVerdict::kCount)});
 }
 
 TEST(CmPassive, OtherMessagesAreCounted) {

@@ -361,6 +361,24 @@ TEST(SoftConnection, AsksForLessWhenThePathMtuIsTooMuch) {
   EXPECT_EQ(pair.a.connections.manager().size(), 1U) << "what was rejected is forgotten";
 }
 
+TEST(SoftConnection, TakesReceivesFromASharedQueue) {
+  SimPair pair;
+  pair.request();
+  pair.b.create_sharing_queue_pair();
+  pair.b.post_receive(7, true);
+  EXPECT_EQ(pair.b.posted, 0);
+  pair.b.connection->accept({});
+  pair.run();
+  pair.a.send(1, "shared");
+  pair.run();
+  EXPECT_EQ(pair.b.text_at(7, 6), "shared");
+  pair.b.post_receive(8, true);
+  pair.b.completions.clear();
+  pair.a.connection.reset();
+  pair.run();
+  EXPECT_TRUE(pair.b.completions.empty()) << "what is shared is not flushed";
+}
+
 TEST(SoftConnection, TrafficClassGoesToBothSides) {
   SimPair pair;
   pair.a.dial(pair.b.local.address, 0x68);

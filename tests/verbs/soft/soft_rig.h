@@ -87,11 +87,17 @@ class SimDevice : public ConnectionHost, public EngineObserver, public Bell, pub
     connection->create_queue_pair(
         {.completion_queue = &completion_queue, .send_depth = 16, .receive_depth = 16});
   }
-  void post_receive(std::uint64_t id) {
+  void create_sharing_queue_pair() {
+    connection->create_queue_pair({.completion_queue = &completion_queue,
+                                   .shared_receive_queue = &shared_queue,
+                                   .send_depth = 16});
+  }
+  void post_receive(std::uint64_t id, bool shared = false) {
     ibv_sge sge{address_of(id), kSlot, key.value()};
     ibv_recv_wr request{.wr_id = id, .next = nullptr, .sg_list = &sge, .num_sge = 1};
     ibv_recv_wr* bad = nullptr;
-    posted = ibv_post_recv(connection->queue_pair(), &request, &bad);
+    posted = shared ? ibv_post_srq_recv(&receives, &request, &bad)
+                    : ibv_post_recv(connection->queue_pair(), &request, &bad);
   }
   void send(std::uint64_t id, std::string_view text) {
     std::ranges::copy(as_data(text), std::span(memory).subspan(id * kSlot).begin());
@@ -125,6 +131,12 @@ class SimDevice : public ConnectionHost, public EngineObserver, public Bell, pub
     Worker& worker;
   };
 
+  struct SharedQueue : SharedReceiveQueue {
+    explicit SharedQueue(SharedReceives& r) : receives(r) {}
+    [[nodiscard]] ibv_srq* raw() const override { return &receives; }
+    SharedReceives& receives;
+  };
+
   Clock& clock;
   Endpoint local;
   SimWire data_wire;
@@ -134,6 +146,8 @@ class SimDevice : public ConnectionHost, public EngineObserver, public Bell, pub
   MemoryTable table;
   Worker worker;
   Queue completion_queue{worker};
+  SharedReceives receives{context, table, 16};
+  SharedQueue shared_queue{receives};
   GsiPort port;
   Connections connections;
 
