@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -32,18 +31,14 @@ void require_depth(std::uint32_t depth, std::uint32_t most, const char* what) {
                     fmt::format("create a {} of {} entries, 1 to {} can be", what, depth, most));
 }
 
-std::uint64_t random_seed() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32U | random();
-}
-
-ConnectionsConfig connections_config(const DeviceRequest& request, const Capabilities& can) {
+ConnectionsConfig connections_config(const DeviceRequest& request, const Capabilities& can,
+                                     std::uint64_t seed) {
   ConnectionsConfig config;
   config.path_mtu = can.active_mtu;
   config.timers = request.timers;
   config.max_send_wr = can.max_qp_wr;
   config.max_recv_wr = can.max_qp_wr;
-  config.seed = random_seed();
+  config.seed = seed;
   return config;
 }
 
@@ -66,18 +61,18 @@ Capabilities soft_capabilities(IpMtu interface_mtu) {
 }
 
 SoftDevice::SoftDevice(const DeviceRequest& request, IpMtu interface_mtu,
-                       const std::optional<FaultPlan>& faults)
+                       const SoftOptions& options)
     : capabilities_(soft_capabilities(interface_mtu)),
-      parts_(request.underlay, faults),
-      management_(parts_.ports.socket(kControlSlot), parts_.local),
-      faulty_management_(
-          faults ? std::optional<FaultyWire>(std::in_place, management_, *faults, kControlSlot)
-                 : std::nullopt),
+      parts_(request.underlay, options),
+      management_(parts_.ports.socket(kControlSlot), parts_.local, parts_.random()),
+      faulty_management_(parts_.faults ? std::optional<FaultyWire>(std::in_place, management_,
+                                                                   *parts_.faults, kControlSlot)
+                                       : std::nullopt),
       port_(faulty_management_ ? static_cast<Wire&>(*faulty_management_) : management_,
             management_.local()),
-      numbers_(static_cast<std::uint32_t>(random_seed() >> 16U)),
+      numbers_(static_cast<std::uint32_t>(parts_.random() >> 16U)),
       connections_(*this, port_, parts_.time, parts_.context, parts_.memory,
-                   connections_config(request, capabilities_)),
+                   connections_config(request, capabilities_, parts_.random())),
       timer_(open_timer()),
       epoll_(open_epoll()) {
   for (const int fd :

@@ -33,6 +33,7 @@
 #include "verbs/soft/connections.h"
 #include "verbs/soft/fault_plan.h"
 #include "verbs/soft/gsi_port.h"
+#include "verbs/soft/open.h"
 #include "verbs/soft/qp_numbers.h"
 #include "verbs/soft/soft_queues.h"
 
@@ -41,8 +42,7 @@ namespace ipoverbs::verbs::soft {
 class SoftDevice final : public Device, private ConnectionHost {
  public:
   // `interface_mtu`: of the interface that has the underlay address. Throws SystemError.
-  SoftDevice(const DeviceRequest& request, IpMtu interface_mtu,
-             const std::optional<FaultPlan>& faults);
+  SoftDevice(const DeviceRequest& request, IpMtu interface_mtu, const SoftOptions& options);
 
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] std::unique_ptr<MemoryRegion> register_memory(std::span<std::byte> memory) override;

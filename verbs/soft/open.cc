@@ -54,15 +54,14 @@ IpMtu interface_mtu(const std::string& interface) {
 
 }  // namespace
 
-std::unique_ptr<Device> open_soft_device(const DeviceRequest& request,
-                                         const std::optional<FaultPlan>& faults) {
+std::unique_ptr<Device> open_soft_device(const DeviceRequest& request, const SoftOptions& options) {
   const auto addresses = host_addresses();
   const auto found = std::ranges::find(addresses, request.underlay.address, &HostAddress::address);
   if (found == addresses.end()) {
     throw UsageError(fmt::format("underlay address {} is on no interface of this host",
                                  request.underlay.address.to_string()));
   }
-  return std::make_unique<SoftDevice>(request, interface_mtu(found->interface), faults);
+  return std::make_unique<SoftDevice>(request, interface_mtu(found->interface), options);
 }
 
 PortDescription describe_soft_device() {

@@ -58,7 +58,7 @@ SoftMemoryRegion::SoftMemoryRegion(MemoryTable& table, std::span<std::byte> memo
 SoftCompletionQueue::SoftCompletionQueue(DeviceParts& device, std::uint32_t depth)
     : device_(device), slot_(device.ports.acquire()), timer_(open_timer()), epoll_(open_epoll()) {
   try {
-    wire_.emplace(device.ports.socket(slot_), device.local);
+    wire_.emplace(device.ports.socket(slot_), device.local, device.random());
     if (device.faults) faulty_.emplace(*wire_, *device.faults, slot_);
     watch(epoll_.get(), device.ports.socket(slot_));
     watch(epoll_.get(), timer_.get());

@@ -5,12 +5,14 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <random>
 
 #include "core/clock.h"
 #include "core/fd.h"
 #include "verbs/device.h"
 #include "verbs/soft/fault_plan.h"
 #include "verbs/soft/memory_table.h"
+#include "verbs/soft/open.h"
 #include "verbs/soft/port_group.h"
 #include "verbs/soft/switchboard.h"
 #include "verbs/soft/udp_wire.h"
@@ -25,11 +27,16 @@ class MonotonicTime : public TimeSource {
 
 // What all objects of one device share; it outlives them.
 struct DeviceParts {
-  DeviceParts(const Endpoint& underlay, const std::optional<FaultPlan>& plan)
-      : local(underlay), faults(plan), ports(underlay), switchboard(time) {}
+  DeviceParts(const Endpoint& underlay, const SoftOptions& options)
+      : local(underlay),
+        faults(options.faults),
+        random(options.seed),
+        ports(underlay),
+        switchboard(time) {}
 
   Endpoint local;
   std::optional<FaultPlan> faults;
+  std::mt19937_64 random;
   PortGroup ports;
   MonotonicTime time;
   MemoryTable memory;

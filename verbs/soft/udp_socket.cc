@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -71,14 +70,12 @@ Fd open_receive_socket(const Endpoint& local) {
   return fd;
 }
 
-Fd open_send_socket(Endpoint& local) {
-  constexpr unsigned kFirstPort = 0xc000;
-  constexpr unsigned kPorts = 0x4000;
-  constexpr unsigned kTries = 64;
+Fd open_send_socket(Endpoint& local, std::uint64_t random) {
+  constexpr std::uint64_t kFirstPort = 0xc000;
+  constexpr std::uint64_t kPorts = 0x4000;
   Fd fd = open_socket(local.address.family());
-  std::random_device random;
-  for (unsigned i = 0; i < kTries; ++i) {
-    local.port = static_cast<std::uint16_t>(kFirstPort + random() % kPorts);
+  for (std::uint64_t i = 0; i < kPorts; ++i) {
+    local.port = static_cast<std::uint16_t>(kFirstPort + (random + i) % kPorts);
     const int error = bind_to(fd.get(), local);
     if (error == 0) return fd;
     if (error != EADDRINUSE) {

@@ -20,8 +20,9 @@ namespace ipoverbs::verbs::soft {
 [[nodiscard]] Fd open_receive_socket(const Endpoint& local);
 
 // Bound to `local` and a port of 49152 to 65535 that nobody else has (vol. 1 annex A17.9: the port
-// spreads flows over paths); `local.port` is set to it. Throws SystemError.
-[[nodiscard]] Fd open_send_socket(Endpoint& local);
+// spreads flows over paths), the first free one from a place that `random` names; `local.port` is
+// set to it. Throws SystemError.
+[[nodiscard]] Fd open_send_socket(Endpoint& local, std::uint64_t random);
 
 // Asks for a receive buffer of `bytes`, beyond net.core.rmem_max where the process may. Returns
 // what the kernel counts against it (SO_RCVBUF as getsockopt(2) reports it).

@@ -21,10 +21,10 @@ UdpWire::Incoming::Incoming() {
   }
 }
 
-UdpWire::UdpWire(int receive, const Endpoint& local)
+UdpWire::UdpWire(int receive, const Endpoint& local, std::uint64_t random)
     : receive_(receive),
       local_(local),
-      send_(open_send_socket(local_)),
+      send_(open_send_socket(local_, random)),
       outgoing_(std::make_unique<Outgoing>()),
       incoming_(std::make_unique<Incoming>()) {
   grow_send_buffer(send_.get(), kSendBuffer);

@@ -43,9 +43,9 @@ class UdpWire : public Wire {
   static constexpr std::size_t kBatch = 16;
   static constexpr std::size_t kBuffer = 65536;
 
-  // Sends from `local`'s address and receives from `receive`, a socket that outlives the wire.
-  // Throws SystemError.
-  UdpWire(int receive, const Endpoint& local);
+  // Sends from `local`'s address, its source port chosen by `random`, and receives from `receive`,
+  // a socket that outlives the wire. Throws SystemError.
+  UdpWire(int receive, const Endpoint& local, std::uint64_t random);
   UdpWire(const UdpWire&) = delete;
   UdpWire& operator=(const UdpWire&) = delete;
   ~UdpWire() override;

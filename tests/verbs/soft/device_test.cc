@@ -38,7 +38,9 @@ class Side : public EventHandler {
  public:
   explicit Side(const Endpoint& address, const std::optional<FaultPlan>& faults = {},
                 IpMtu mtu = IpMtu(9000), ConnectionTimers timers = {})
-      : device(std::make_unique<SoftDevice>(request_for(address, timers), mtu, faults)),
+      : device(std::make_unique<SoftDevice>(
+            request_for(address, timers), mtu,
+            SoftOptions{address.address.bytes().back() == std::byte{1} ? 1U : 2U, faults})),
         region(device->register_memory(memory)),
         completions(device->create_completion_queue(1024)) {}
 
@@ -438,13 +440,13 @@ TEST_P(DeviceTest, DestroyedWhileItsQueueIsPolled) {
 TEST_P(DeviceTest, OpensOnlyOnceAndOnlyHere) {
   DeviceRequest request;
   request.underlay = underlay(GetParam(), 1);
-  const auto first = open_soft_device(request);
+  const auto first = open_soft_device(request, {});
   EXPECT_EQ(first->capabilities().device, "soft");
   EXPECT_EQ(first->capabilities().active_mtu, PathMtu(4096));
   EXPECT_TRUE(first->capabilities().has_srq());
-  EXPECT_THROW(static_cast<void>(open_soft_device(request)), SystemError);
+  EXPECT_THROW(static_cast<void>(open_soft_device(request, {})), SystemError);
   request.underlay = underlay(GetParam(), 9);
-  EXPECT_THROW(static_cast<void>(open_soft_device(request)), UsageError);
+  EXPECT_THROW(static_cast<void>(open_soft_device(request, {})), UsageError);
 }
 
 TEST(SoftCapabilities, PathMtuLeavesRoomForHeaders) {

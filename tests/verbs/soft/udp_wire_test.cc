@@ -41,7 +41,7 @@ class UdpWireTest : public testing::TestWithParam<bool> {
     ASSERT_NE(kNetwork, nullptr);
     for (unsigned i = 0; i < 2; ++i) {
       group_.at(i).emplace(underlay(GetParam(), i + 1));
-      wire_.at(i).emplace(group_.at(i)->socket(0), underlay(GetParam(), i + 1));
+      wire_.at(i).emplace(group_.at(i)->socket(0), underlay(GetParam(), i + 1), i);
     }
     path_ = Path(wire_[0]->local(), underlay(GetParam(), 2));
   }
