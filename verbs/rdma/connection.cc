@@ -44,8 +44,17 @@ RdmaConnection::RdmaConnection(const DeviceShared& shared, CmIdOwner id)
   remote_.by_gid = shared.request.by_gid;
 }
 
+bool DeviceShared::port_is_active() const noexcept {
+  ibv_port_attr attr{};
+  return ibv_query_port(context, capabilities.port, &attr) == 0 && attr.state == IBV_PORT_ACTIVE;
+}
+
 RdmaConnection::~RdmaConnection() {
   if (state_ == State::Connected) disconnect();
+  if (!queue_pair_ || shared_.port_is_active()) return;
+  queue_pair_.reset();
+  id_->context = nullptr;  // its events find nobody
+  shared_.parked->push_back(std::move(id_));
 }
 
 void RdmaConnection::start() {
@@ -145,7 +154,14 @@ void RdmaConnection::reject(std::span<const std::byte> private_data) {
 
 void RdmaConnection::disconnect() noexcept {
   // EINVAL in a state that has nothing to disconnect, which is all right.
-  if (queue_pair_) rdma_disconnect(id_.get());
+  if (!queue_pair_) return;
+  if (shared_.port_is_active()) {
+    rdma_disconnect(id_.get());
+  } else {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_ERR;
+    ibv_modify_qp(id_->qp, &attr, IBV_QP_STATE);
+  }
 }
 
 Endpoint RdmaConnection::remote() const { return remote_.endpoint; }

@@ -22,12 +22,20 @@
 // InfiniBand. An asked-for service level takes two rounds: see ib_path.h. The partition is that of
 // the IPoIB interface, or, with GIDs, part of the address.
 //
+// A port that is down. What the connection manager sends through a port whose interface is down
+// fails in rdma_rxe (drivers/infiniband/sw/rxe/rxe_net.c, rxe_init_packet), and a failed send puts
+// queue pair 1 into its error state, from which nobody takes it (seen on 6.1): the device would
+// never hear of a connection again. So nothing is dialled through such a port, and of a connection
+// that ends meanwhile only the queue pair is destroyed; its id, whose destruction sends DREQ, waits
+// in DeviceShared::parked until the port is active.
+//
 // Closing. DISCONNECTED is answered with rdma_disconnect, or the far end would never learn that it
 // is done. Destruction flushes the queue pair, destroys it and then the id, which sends REJ or DREQ
 // as the state asks for.
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "core/log.h"
 #include "verbs/device.h"
@@ -46,6 +54,10 @@ struct DeviceShared {
   DeviceRequest request;
   Capabilities capabilities;
   Logger* logger = nullptr;
+  std::vector<CmIdOwner>* parked = nullptr;  // ids to be destroyed when the port is active
+
+  // Whether the port is, now.
+  [[nodiscard]] bool port_is_active() const noexcept;
 };
 
 class RdmaConnection final : public Connection {

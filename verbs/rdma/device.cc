@@ -51,7 +51,8 @@ RdmaDevice::RdmaDevice(EventChannelOwner channel, CmIdOwner bound, const DeviceR
               .pd = pd_.get(),
               .request = request,
               .capabilities = probe_capabilities(bound_->verbs, bound_->port_num),
-              .logger = &logger},
+              .logger = &logger,
+              .parked = &parked_},
       epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_) throw SystemError(errno, "create an epoll descriptor");
   prepare_async_events(shared_.context);
@@ -85,6 +86,12 @@ void RdmaDevice::listen(std::uint16_t port) {
 }
 
 std::unique_ptr<Connection> RdmaDevice::dial(const RemoteAddress& remote, const PathOptions& path) {
+  if (!shared_.port_is_active()) {
+    throw SystemError(
+        ENETDOWN, fmt::format("dial {} through port {} of {}", remote.endpoint.address.to_string(),
+                              shared_.capabilities.port, shared_.capabilities.device));
+  }
+  parked_.clear();
   const bool infiniband = shared_.capabilities.link == "InfiniBand";
   if ((path.service_level || path.pkey) && !infiniband && !std::exchange(warned_, true)) {
     shared_.logger->warn("{} is {}, which has no service level and no partitions: ignored",
@@ -117,6 +124,7 @@ bool RdmaDevice::translate(CmEvent& in, Event& out) {
                          shared_.request.underlay.address.to_string());
     return false;
   }
+  if (in.id->context == nullptr) return false;  // parked
   return static_cast<RdmaConnection*>(in.id->context)->translate(in, out);
 }
 

@@ -17,6 +17,8 @@
 // and then the Device, whose last act is to close the context: see RemovedContextCloser.
 #pragma once
 
+#include <vector>
+
 #include "core/fd.h"
 #include "verbs/device.h"
 #include "verbs/rdma/async_event.h"
@@ -75,6 +77,7 @@ class RdmaDevice final : public Device {
   EventChannelOwner channel_;
   CmIdOwner bound_;
   ProtectionDomainOwner pd_;
+  std::vector<CmIdOwner> parked_;
   DeviceShared shared_;
   CmIdOwner listener_;
   Fd epoll_;
