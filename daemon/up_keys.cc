@@ -181,7 +181,7 @@ std::vector<Group> up_table() {
        }},
       {"Sessions",
        {
-           {{"connect-timeout", "TIME", "an attempt is given up, 100ms..60s (default 3s)"},
+           {{"connect-timeout", "TIME", "an attempt is given up, 100ms..60s (default 4s; the first 1s)"},
             [](D d, S s) { d.command.options.transport.connect_timeout = time(s, {100ms, 60s}); }},
            {{"keepalive", "TIME", "sent after silence, 10ms..3600s (default 1s)"},
             [](D d, S s) { d.command.options.transport.keepalive = time(s, {10ms, 3600s}); }},

@@ -173,6 +173,7 @@ void Node::Impl::process_timers() {
           dial(p, i);
           break;
         case SessionMachine::Action::Drop:
+          tell(session, session.machine.last_error());
           retire(session);
           break;
       }

@@ -105,6 +105,7 @@ class Node::Impl final : public verbs::EventHandler {
   void accept(Session& session, std::unique_ptr<verbs::Connection> incoming, const Hello& hello);
   void create_link(Session& session);
   void fail(Session& session, const std::string& why);     // says so, then
+  void tell(Session& session, const std::string& why);     // once, until another reason
   void give_up(Session& session, const std::string& why);  // what fail() does, unsaid
   void on_rejected(Session& session, const verbs::Event& event);
   void retire(Session& session);

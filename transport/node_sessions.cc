@@ -81,7 +81,8 @@ void Node::Impl::match_sessions(PeerIndex peer, unsigned workers_of_peer) {
   std::vector<Session>& sessions = peers_[peer].sessions;
   for (std::size_t i = wanted; i < sessions.size(); ++i) retire(sessions[i]);
   while (sessions.size() > wanted) sessions.pop_back();
-  const SessionMachine::Timing timing{options_.connect_timeout, options_.backoff_min,
+  const SessionMachine::Timing timing{std::min(options_.first_timeout, options_.connect_timeout),
+                                      options_.connect_timeout, options_.backoff_min,
                                       options_.backoff_max};
   while (sessions.size() < wanted) sessions.emplace_back(id_, timing, now_);
 }
@@ -130,6 +131,7 @@ void Node::Impl::on_rejected(Session& session, const verbs::Event& event) {
 
 void Node::Impl::dial(PeerIndex peer, unsigned index) {
   Session& session = peers_[peer].sessions[index];
+  logger_.debug("{}: dialling, attempt {}", describe(session), session.machine.attempt());
   try {
     session.connection = fabric_->device->dial(options_.peers[peer].underlay, options_.path);
     session.dialled = true;
@@ -186,6 +188,7 @@ void Node::Impl::on_request(verbs::Event& event) {
   if (const auto refusal = session.machine.on_request(*hello, now_); refusal) {
     return drop(std::move(event.incoming), *refusal);
   }
+  logger_.debug("{}: accepting attempt {} of the peer", describe(session), hello->attempt);
   accept(session, std::move(event.incoming), *hello);
 }
 
@@ -223,12 +226,16 @@ void Node::Impl::on_established(Session& session, std::span<const std::byte> pri
 }
 
 void Node::Impl::fail(Session& session, const std::string& why) {
+  tell(session, why);
+  give_up(session, why);
+}
+
+void Node::Impl::tell(Session& session, const std::string& why) {
   const bool stood = session.machine.state() == SessionState::Established;
   if (stood || session.logged_error != why) {
     logger_.warn("{}: {}: {}", describe(session), stood ? "lost" : "not connected", why);
     session.logged_error = why;
   }
-  give_up(session, why);
 }
 
 void Node::Impl::give_up(Session& session, const std::string& why) {

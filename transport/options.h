@@ -44,7 +44,8 @@ struct Options {
   std::uint32_t capabilities = 0;
 
   // Sessions.
-  Duration connect_timeout = std::chrono::seconds(3);     // an attempt is given up after it
+  Duration first_timeout = std::chrono::seconds(1);       // of the first attempt; doubled, at most
+  Duration connect_timeout = std::chrono::seconds(4);     // an attempt is given up after it
   Duration backoff_min = std::chrono::milliseconds(100);  // between attempts, doubled each time
   Duration backoff_max = std::chrono::seconds(1);
   Duration keepalive = std::chrono::seconds(1);  // sent when nothing else was

@@ -20,7 +20,12 @@ std::string_view to_string(SessionState state) {
 }
 
 SessionMachine::SessionMachine(NodeId own, const Timing& timing, TimePoint now)
-    : own_(own), timing_(timing), since_(now), deadline_(now), backoff_(timing.backoff_min) {}
+    : own_(own),
+      timing_(timing),
+      since_(now),
+      deadline_(now),
+      backoff_(timing.backoff_min),
+      patience_(timing.first_timeout) {}
 
 void SessionMachine::enter(SessionState state, TimePoint now, Duration for_at_most) {
   state_ = state;
@@ -29,6 +34,9 @@ void SessionMachine::enter(SessionState state, TimePoint now, Duration for_at_mo
 }
 
 void SessionMachine::back_off(TimePoint now) {
+  if (state_ != SessionState::Established) {
+    patience_ = std::min(patience_ * 2, timing_.connect_timeout);
+  }
   enter(SessionState::Backoff, now, backoff_);
   backoff_ = std::min(backoff_ * 2, timing_.backoff_max);
 }
@@ -38,7 +46,7 @@ SessionMachine::Action SessionMachine::tick(TimePoint now) {
   switch (state_) {
     case SessionState::Backoff:
       ++attempt_;
-      enter(SessionState::Dialling, now, timing_.connect_timeout);
+      enter(SessionState::Dialling, now, patience_);
       return Action::Dial;
     case SessionState::Dialling:
       on_failed("no answer in time", now);
@@ -70,7 +78,7 @@ std::optional<RejectReason> SessionMachine::on_request(const Hello& hello, TimeP
   }
   peer_ = hello.node_id;
   peer_attempt_ = hello.attempt;
-  enter(SessionState::Accepting, now, timing_.connect_timeout);
+  enter(SessionState::Accepting, now, patience_);
   return std::nullopt;
 }
 
@@ -80,6 +88,7 @@ void SessionMachine::on_established(const Hello& hello, TimePoint now) {
   enter(SessionState::Established, now, Duration{0});
   deadline_ = TimePoint::max();
   backoff_ = timing_.backoff_min;
+  patience_ = timing_.first_timeout;
   ++established_count_;
 }
 

@@ -27,9 +27,11 @@
 // Stale; if it is greater, or the node id is another (the peer was started anew), the peer has lost
 // the session and the request replaces it.
 //
-// Timers: connect_timeout bounds Dialling and Accepting; Backoff begins at backoff_min, doubles
-// with each failure in a row up to backoff_max, and is begun again at backoff_min after a session
-// stood.
+// Timers: Dialling and Accepting are bounded by first_timeout, doubled with each failure in a row
+// up to connect_timeout: a connection manager whose only request was lost repeats it after seconds
+// (the kernel's after 4 to 6), so a new attempt is the quicker repetition. Backoff begins at
+// backoff_min, doubles with each failure in a row up to backoff_max, and is begun again at
+// backoff_min after a session stood.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +50,8 @@ enum class SessionState : std::uint8_t { Backoff, Dialling, Accepting, Establish
 class SessionMachine {
  public:
   struct Timing {
-    Duration connect_timeout;
+    Duration first_timeout;    // of the first attempt in a row
+    Duration connect_timeout;  // of later ones, each twice the one before, at most
     Duration backoff_min;
     Duration backoff_max;
   };
@@ -90,6 +93,7 @@ class SessionMachine {
   TimePoint since_;
   TimePoint deadline_;
   Duration backoff_;
+  Duration patience_;               // of the next attempt
   std::uint32_t attempt_ = 0;       // dials of ours
   NodeId peer_;                     // of the connection that is Accepting or Established
   std::uint32_t peer_attempt_ = 0;  // the peer's count, as it told for that connection

@@ -20,7 +20,7 @@ Hello hello(NodeId node, std::uint32_t attempt) {
 
 class Machine : public testing::Test {
  protected:
-  SessionMachine make(NodeId own) { return {own, {3s, 100ms, 1s}, now}; }
+  SessionMachine make(NodeId own) { return {own, {1s, 4s, 100ms, 1s}, now}; }
   TimePoint now{};
 };
 
@@ -35,8 +35,8 @@ TEST_F(Machine, DialsAtOnceAndCounts) {
 TEST_F(Machine, GivesAnAttemptUpAfterItsTime) {
   SessionMachine m = make(kLow);
   ASSERT_EQ(m.tick(now), Action::Dial);
-  EXPECT_EQ(m.tick(now + 2999ms), Action::None);
-  EXPECT_EQ(m.tick(now + 3s), Action::Drop);
+  EXPECT_EQ(m.tick(now + 999ms), Action::None);
+  EXPECT_EQ(m.tick(now + 1s), Action::Drop);
   EXPECT_EQ(m.state(), SessionState::Backoff);
   EXPECT_EQ(m.last_error(), "no answer in time");
 }
@@ -90,8 +90,24 @@ TEST_F(Machine, ARequestInBackoffIsAcceptedFromEither) {
 TEST_F(Machine, AnAcceptedConnectionThatNeverComesUpIsDropped) {
   SessionMachine m = make(kHigh);
   EXPECT_EQ(m.on_request(hello(kLow, 1), now), std::nullopt);
-  EXPECT_EQ(m.tick(now + 3s), Action::Drop);
+  EXPECT_EQ(m.tick(now + 1s), Action::Drop);
   EXPECT_EQ(m.state(), SessionState::Backoff);
+}
+
+TEST_F(Machine, WaitsTwiceAsLongWithEachAttemptUpToTheLimit) {
+  SessionMachine m = make(kLow);
+  for (const Duration patience : {1s, 2s, 4s, 4s}) {
+    ASSERT_EQ(m.tick(now), Action::Dial);
+    EXPECT_EQ(m.tick(now + patience - 1ns), Action::None);
+    EXPECT_EQ(m.tick(now + patience), Action::Drop);
+    now += patience + 1s;
+  }
+  ASSERT_EQ(m.tick(now), Action::Dial);
+  m.on_established(hello(kHigh, 0), now);
+  m.on_failed("gone", now);
+  now += 100ms;
+  ASSERT_EQ(m.tick(now), Action::Dial);
+  EXPECT_EQ(m.tick(now + 1s), Action::Drop);
 }
 
 // The higher node accepted our dialling and told its own count, 1: its request number 1 was on its
