@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "daemon/control_socket.h"
+#include "daemon/device_choice.h"
 #include "daemon/devices_report.h"
 #include "daemon/help.h"
 #include "daemon/service.h"
@@ -24,6 +25,7 @@
 #include "daemon/up_options.h"
 #include "transport/hello.h"
 #include "verbs/open.h"
+#include "verbs/soft/open.h"
 
 namespace ipoverbs::daemon {
 
@@ -57,8 +59,12 @@ std::uint64_t random_node_id() {
 std::unique_ptr<Service> set_up(const UpCommand& command, Logger& logger) {
   const auto level = logger.level();
   logger.set_level(level == spdlog::level::info ? spdlog::level::warn : level);
-  auto service =
-      std::make_unique<Service>(command.options, verbs::open_rdma_device, random_node_id(), logger);
+  const auto choice = std::make_shared<DeviceChoice>(command.options.device_kind, random_node_id(),
+                                                     command.options.soft_faults);
+  const auto open_device = [choice](const verbs::DeviceRequest& request, Logger& log) {
+    return choice->open(request, log);
+  };
+  auto service = std::make_unique<Service>(command.options, open_device, random_node_id(), logger);
   logger.set_level(level);
   return service;
 }
@@ -130,7 +136,8 @@ int devices(Args args, std::ostream& out, std::ostream&) {
     out << devices_help(grammar.help());
     return kSuccess;
   }
-  const verbs::DeviceList list = verbs::list_rdma_devices();
+  verbs::DeviceList list = verbs::list_rdma_devices();
+  list.ports.push_back(verbs::soft::describe_soft_device());
   out << (find(settings, "json") != nullptr ? format_devices_json(list)
                                             : format_devices_text(list));
   return kSuccess;

@@ -80,6 +80,7 @@ Json to_json(const verbs::PortDescription& port) {
 std::string format_devices_text(const verbs::DeviceList& devices) {
   if (devices.ports.empty()) return fmt::format("no RDMA device: {}\n", devices.why_empty);
   std::string text;
+  if (!devices.why_empty.empty()) text = fmt::format("no RDMA device: {}\n", devices.why_empty);
   for (const auto& port : devices.ports) text += format_port(port);
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "core/error.h"
 #include "daemon/up_options.h"
 #include "transport/hello.h"
 #include "transport/send_queue.h"
@@ -42,9 +43,22 @@ void set_underlay(UpDraft& draft, const Setting& setting) {
 }
 
 void set_device(UpDraft& draft, const Setting& setting) {
-  auto& device = draft.command.options.device.device;
-  device.reset();
-  if (setting.value != "auto" && setting.value != "rdma") device = setting.value;
+  UpOptions& options = draft.command.options;
+  options.device.device.reset();
+  options.device_kind = setting.value == "auto"   ? DeviceKind::Auto
+                        : setting.value == "soft" ? DeviceKind::Soft
+                                                  : DeviceKind::Rdma;
+  if (options.device_kind == DeviceKind::Rdma && setting.value != "rdma") {
+    options.device.device = setting.value;
+  }
+}
+
+void set_soft_faults(UpDraft& draft, const Setting& setting) {
+  try {
+    draft.command.options.soft_faults = verbs::soft::parse_fault_plan(setting.value);
+  } catch (const UsageError& error) {
+    refuse(setting.origin, error.what());
+  }
 }
 
 void add_address(UpDraft& draft, const Setting& setting) {
@@ -110,8 +124,13 @@ std::vector<Group> up_table() {
              "required: this host's address on the RDMA network: IPv4, IPv6, link-local IPv6 as "
              "fe80::1%eth0, or gid:<GID> for InfiniBand without IPoIB"},
             set_underlay},
-           {{"device", "NAME", "RDMA device (default auto: the one that owns the underlay)"},
+           {{"device", "NAME",
+             "auto, rdma, soft, or an RDMA device's name (default auto: the RDMA device that owns "
+             "the underlay address, else the software device)"},
             set_device},
+           {{"soft-faults", "PLAN",
+             "for tests: faults of the software device, as 'seed=7 out:drop=0.01 in:drop=0.01'"},
+            set_soft_faults},
            {{"port", "N", "port of the connection manager, 1..65535 (default 4755)"},
             [](D d, S s) {
               d.command.options.transport.port = number<std::uint16_t>(s, {1, 65535});
@@ -181,7 +200,8 @@ std::vector<Group> up_table() {
        }},
       {"Sessions",
        {
-           {{"connect-timeout", "TIME", "an attempt is given up, 100ms..60s (default 4s; the first 1s)"},
+           {{"connect-timeout", "TIME",
+             "an attempt is given up, 100ms..60s (default 4s; the first 1s)"},
             [](D d, S s) { d.command.options.transport.connect_timeout = time(s, {100ms, 60s}); }},
            {{"keepalive", "TIME", "sent after silence, 10ms..3600s (default 1s)"},
             [](D d, S s) { d.command.options.transport.keepalive = time(s, {10ms, 3600s}); }},

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/ip.h"
+#include "daemon/device_choice.h"
 #include "daemon/settings.h"
 #include "daemon/values.h"
 #include "transport/options.h"
@@ -41,6 +42,8 @@ struct UpOptions {
   tun::Config tun;       // complete, routes included
   bool offloads = true;  // TSO, USO and checksum; off: packets are read whole and complete
   verbs::DeviceRequest device;
+  DeviceKind device_kind = DeviceKind::Auto;
+  std::optional<verbs::soft::FaultPlan> soft_faults;
   transport::Options transport;
   std::string control;  // path of the control socket
   std::string log_level = "info";
