@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# limit: 300
+# limit: 600
 # 200 reconnects leave nothing over in the daemon that stays: descriptors, memory, queue pairs.
 rounds=${RECONNECTS:-200} warm_up=20
 reconnect() { # ROUND: b ends well, or is killed; no ping comes back until it is connected anew
