@@ -64,7 +64,8 @@ Fd lock_folder(const std::string& folder, const std::string& path) {
   if (!fd) refuse_path(path, fmt::format("folder {}: {}", quote(folder), std::strerror(errno)));
   for (int tries = 0; ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
     if (tries == 100) refuse_path(path, "another program holds the lock of its folder");
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    // A second at most, at the start, and only while another daemon starts in the same folder.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // allowed: nothing runs yet
   }
   return fd;
 }
