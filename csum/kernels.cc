@@ -7,9 +7,9 @@
 // Highway compiles this file once for each instruction set (hwy/foreach_target.h).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "csum/kernels.cc"
-#include "hwy/foreach_target.h"
 // foreach_target.h has to come first.
-#include "hwy/highway.h"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace ipoverbs::csum::detail::HWY_NAMESPACE {
