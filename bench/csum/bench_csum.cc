@@ -76,6 +76,13 @@ class Arena {
   MappedMemory destination_;
 };
 
+// A value that the compiler knows nothing about: what follows from it isn't computed ahead of a
+// loop.
+std::size_t opaque(std::size_t n) {
+  asm volatile("" : "+r"(n));
+  return n;
+}
+
 // `Work` is called as work(to, from, size) and inlined: what is measured is what a caller gets. The
 // first calls, which find nothing in the caches, are lost among the others.
 template <class Work>
@@ -88,12 +95,15 @@ void run(benchmark::State& state, const Arena& arena, const Setting& setting, Wo
   const std::byte* const source = arena.source();
   std::byte* const destination = arena.destination();
   if (!walk_source) {
-    for (auto _ : state) benchmark::DoNotOptimize(work(destination, source, size));
+    for (auto _ : state) {
+      benchmark::DoNotOptimize(work(destination, source, opaque(size)));
+    }
     return;
   }
   std::size_t at = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(work(destination + (walk_destination ? at : 0), source + at, size));
+    benchmark::DoNotOptimize(
+        work(destination + (walk_destination ? at : 0), source + at, opaque(size)));
     at = step(at);
   }
 }
