@@ -30,10 +30,13 @@ class GsiPort {
 
   [[nodiscard]] const Endpoint& local() const { return local_; }
   void send(const IpAddress& destination, const Mad& mad, TimePoint now) noexcept;
-  // Calls `take` with the source address and the MAD of everything that has come.
+  // Calls `take` with the source address and the MAD of what has come, kBatches of the wire at
+  // most: who floods QP1 doesn't keep the control thread. The rest is for the next call.
   template <class F>
   void receive(TimePoint now, F&& take) {
-    for (auto batch = wire_.receive(now); !batch.empty(); batch = wire_.receive(now)) {
+    for (int turn = 0; turn < kBatches; ++turn) {
+      const auto batch = wire_.receive(now);
+      if (batch.empty()) return;
       for (const Received& received : batch) {
         for (std::size_t i = 0; i < received.datagrams(); ++i) {
           if (const auto mad = open(received.datagram(i), received.source)) {
@@ -48,6 +51,7 @@ class GsiPort {
   [[nodiscard]] const GsiCounters& counters() const { return counters_; }
 
  private:
+  static constexpr int kBatches = 8;
   [[nodiscard]] std::optional<std::span<const std::byte, kMadSize>> open(
       std::span<const std::byte> datagram, const Endpoint& source) noexcept;
 
