@@ -105,8 +105,7 @@ inline Bytes udp(const Bytes& payload) {
   return datagram;
 }
 inline Bytes tcp(const Bytes& payload) {
-  Bytes segment = from_hex("9c400009000000640000000750180400000000000000");
-  segment.resize(20);
+  Bytes segment = from_hex("9c40000900000064000000075018040000000000");
   segment.insert(segment.end(), payload.begin(), payload.end());
   return segment;
 }
@@ -114,6 +113,15 @@ inline Bytes icmp_echo(const Bytes& payload) {
   Bytes message = from_hex("0800000012340001");
   message.insert(message.end(), payload.begin(), payload.end());
   return message;
+}
+
+// An IPv6 packet in which `headers` stand between the IPv6 header and a UDP datagram; the last of
+// them has next header 17.
+inline Bytes behind(Protocol first, std::string_view headers) {
+  Bytes rest = from_hex(headers);
+  const Bytes datagram = udp(random_bytes(77, 41));
+  rest.insert(rest.end(), datagram.begin(), datagram.end());
+  return ipv6_packet(first, rest);
 }
 
 }  // namespace ipoverbs::csum
