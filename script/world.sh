@@ -23,9 +23,10 @@
 tun=ipov0
 program=$build_root/${IPOVERBS_PRESET:-release}/daemon/ipoverbs
 
-# use_world NAME WORK: WORK is a folder for sockets and logs; namespaces are called PREFIX-a, PREFIX-b.
+# use_world NAME WORK PREFIX: WORK is a folder for sockets and logs; namespaces are called PREFIX-a and
+# PREFIX-b.
 use_world() {
-  world=$1 work=$2 prefix=${3:-ipov-test}
+  world=$1 work=$2 prefix=$3
   netns=([a]=$prefix-a [b]=$prefix-b)
   to_overlay=([a]="nsenter --net=/run/netns/${netns[a]}" [b]="nsenter --net=/run/netns/${netns[b]}")
   # shellcheck disable=SC1090
