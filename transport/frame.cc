@@ -30,6 +30,10 @@ void finish_packet_frame(std::span<std::byte> frame, std::size_t length) noexcep
   store(frame, offsetof(FrameHeader, credits), Be16(0));
   store(frame, offsetof(FrameHeader, type), std::to_underlying(FrameType::Packet));
   store(frame, offsetof(FrameHeader, flags), std::uint8_t{0});
+  const auto offload = load<tun::VirtioNetHeader>(frame.subspan(kTunOffset));
+  if ((offload.flags & tun::VIRTIO_NET_HDR_F_NEEDS_CSUM) == 0) {
+    store(frame, kTunOffset + offsetof(tun::VirtioNetHeader, csum_offset), Le16(kNoChecksumOffset));
+  }
   const std::size_t used = kFrameHeader + length;
   std::ranges::fill(frame.subspan(used, frame_size(length) - used), std::byte{0});
 }
@@ -38,6 +42,7 @@ void write_control_frame(std::span<std::byte> frame, std::uint16_t credits) noex
   FrameHeader header;
   header.credits = Be16(credits);
   header.type = std::to_underlying(FrameType::Control);
+  header.offload.csum_offset = Le16(kNoChecksumOffset);
   store(frame, 0, header);
 }
 

@@ -53,6 +53,11 @@ static_assert(sizeof(FrameHeader) == 16 && alignof(FrameHeader) == 1);
 // partial again.
 inline constexpr std::uint8_t kChecksumComplete = 1;
 
+// csum_offset of the virtio header in a frame that asks for no checksum, where no receiver reads
+// it. Wireshark takes a SEND for RPC over RDMA if the 32 bits at its byte 12 are an RDMA procedure,
+// 0 to 4, and then calls it malformed (packet_is_rpcordma() in its packet-rpcrdma.c).
+inline constexpr std::uint16_t kNoChecksumOffset = 0xffff;
+
 inline constexpr std::size_t kFrameHeader = sizeof(FrameHeader);
 inline constexpr std::size_t kFrameAlignment = 8;
 // Where in a frame the virtio header begins: a TUN is read into, and written from, this place.
@@ -94,9 +99,9 @@ class FrameReader {
   std::span<std::byte> rest_;
 };
 
-// Writes the first bytes of a frame whose packet and virtio header are in place, and zeros its
-// padding. `frame` begins at the header and has at least frame_size(length) bytes; length <=
-// kMaxPacket.
+// Writes the first bytes of a frame whose packet and virtio header are in place, zeros its padding
+// and sets kNoChecksumOffset where it belongs. `frame` begins at the header and has at least
+// frame_size(length) bytes; length <= kMaxPacket.
 void finish_packet_frame(std::span<std::byte> frame, std::size_t length) noexcept;
 
 // Writes a whole Control frame; kFrameHeader bytes.

@@ -51,10 +51,17 @@ TEST(Frame, IsWrittenByteForByte) {
   }
 }
 
+TEST(Frame, WithoutAChecksumToCompleteDoesNotLookLikeRpcOverRdma) {
+  Bytes frame(24, std::byte{0xa5});
+  store(std::span(frame), kTunOffset, tun::VirtioNetHeader{});
+  finish_packet_frame(frame, 4);
+  EXPECT_EQ(load<Be32>(std::span<const std::byte>(frame).subspan(12)).value(), 0xffffU);
+}
+
 TEST(Frame, ControlIsWrittenByteForByte) {
   Bytes frame(16, std::byte{0xa5});
   write_control_frame(frame, 300);
-  const std::array<unsigned, 16> wanted{0, 0, 1, 44, 1};
+  const std::array<unsigned, 16> wanted{0, 0, 1, 44, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     EXPECT_EQ(std::to_integer<unsigned>(frame[i]), wanted[i]) << i;
   }

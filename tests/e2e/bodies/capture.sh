@@ -2,6 +2,8 @@
 # limit: 120
 # What crosses the underlay is CM and RC SENDs to whoever decodes it, and nothing is malformed.
 capture=$work/underlay.pcap
+# A veth pair would show the UDP super-packets of a sender that uses UDP_SEGMENT.
+for side in a b; do underlay "$side" ethtool -K "${underlay_interface[$side]}" tx-udp-segmentation off; done
 # shellcheck disable=SC2086 # words
 (exec ${to_underlay[a]} setpriv --pdeathsig KILL tcpdump -q -U -i "${underlay_interface[a]}" -w "$capture" \
   'udp port 4791') &
@@ -12,6 +14,7 @@ expect "ping" ping_from a "${overlay4[b]}" -M 'do' -s 65492 -c 2 -i 0.2
 expect "TCP" transfer a "${overlay4[b]}" 1000000
 stop a && stop b
 sleep 1
+for side in a b; do underlay "$side" ethtool -K "${underlay_interface[$side]}" tx-udp-segmentation on; done
 kill "$tcpdump"
 wait "$tcpdump" || true
 decoded=$work/decoded
