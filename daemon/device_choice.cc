@@ -1,5 +1,10 @@
 #include "daemon/device_choice.h"
 
+#include <stdexcept>
+#include <string>
+
+#include <fmt/format.h>
+
 #include "core/error.h"
 #include "verbs/soft/open.h"
 
@@ -24,17 +29,24 @@ std::unique_ptr<verbs::Device> DeviceChoice::open_soft(const verbs::DeviceReques
 
 std::unique_ptr<verbs::Device> DeviceChoice::decide(const verbs::DeviceRequest& request,
                                                     Logger& logger) {
+  std::string no_rdma;
   try {
     auto device = verbs::open_rdma_device(request, logger);
     kind_ = DeviceKind::Rdma;
     return device;
   } catch (const UsageError& error) {
     if (request.by_gid) throw;  // the software device has no GID but its addresses
-    logger.debug("the software device is tried: {}", error.what());
+    no_rdma = error.what();
   }
-  auto device = open_soft(request);
-  kind_ = DeviceKind::Soft;
-  return device;
+  try {
+    auto device = open_soft(request);
+    kind_ = DeviceKind::Soft;
+    logger.debug("the software device is used: {}", no_rdma);
+    return device;
+  } catch (const std::runtime_error& error) {
+    throw UsageError(
+        fmt::format("{}; and the software device cannot be used: {}", no_rdma, error.what()));
+  }
 }
 
 }  // namespace ipoverbs::daemon

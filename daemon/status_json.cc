@@ -94,15 +94,17 @@ Json to_json(const transport::PeerStatus& peer) {
           {"sessions", sessions}};
 }
 
+Json to_json(const std::vector<transport::CounterValue>& counters) {
+  Json json = Json::object();
+  for (const auto& counter : counters) json[std::string(counter.name)] = counter.value;
+  return json;
+}
+
 }  // namespace
 
 std::string format_status_json(const DaemonStatus& status) {
   Json peers = Json::array();
   for (const auto& peer : status.node.peers) peers.push_back(to_json(peer));
-  Json counters = Json::object();
-  for (const auto& counter : status.node.counters) {
-    counters[std::string(counter.name)] = counter.value;
-  }
   const Json json{
       {"version", status.version},
       {"pid", status.pid},
@@ -115,7 +117,8 @@ std::string format_status_json(const DaemonStatus& status) {
       {"device", to_json(status.node.device, status.node.device_state)},
       {"tun", to_json(status.tun)},
       {"peers", peers},
-      {"counters", counters},
+      {"counters", to_json(status.node.counters)},
+      {"device_counters", to_json(status.node.device_counters)},
   };
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

@@ -113,20 +113,27 @@ std::string format_sessions(const std::vector<transport::PeerStatus>& peers) {
   return "\nsessions\n" + format_table(rows, "  ");
 }
 
-std::string format_counters(const std::vector<transport::CounterValue>& counters) {
+std::string format_counters(const char* title,
+                            const std::vector<transport::CounterValue>& counters) {
   std::vector<Row> rows;
   for (const auto& counter : counters) {
     if (counter.value == 0) continue;
     rows.push_back({std::string(counter.name), fmt::format("{}", counter.value)});
   }
-  return "\ncounters that are not zero (--json shows all)\n" + format_table(rows, "  ");
+  return fmt::format("\n{} that are not zero (--json shows all)\n", title) +
+         format_table(rows, "  ");
 }
 
 }  // namespace
 
 std::string format_status_text(const DaemonStatus& status) {
-  return format_head(status) + format_peers(status.node.peers) +
-         format_sessions(status.node.peers) + format_counters(status.node.counters);
+  const transport::Status& node = status.node;
+  std::string text = format_head(status) + format_peers(node.peers) + format_sessions(node.peers) +
+                     format_counters("counters", node.counters);
+  if (!node.device_counters.empty()) {
+    text += format_counters("counters of the device", node.device_counters);
+  }
+  return text;
 }
 
 }  // namespace ipoverbs::daemon
