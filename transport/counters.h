@@ -9,11 +9,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
+
+#include "core/gauge.h"
 
 namespace ipoverbs::transport {
 
@@ -108,19 +109,6 @@ static_assert(!kCounterNames.back().empty());
 [[nodiscard]] constexpr std::string_view to_string(Counter counter) {
   return kCounterNames.at(std::to_underlying(counter));
 }
-
-// One writer's number that anybody may read.
-class Gauge {
- public:
-  void add(std::uint64_t n) noexcept { set(value() + n); }
-  void set(std::uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t value() const noexcept {
-    return value_.load(std::memory_order_relaxed);
-  }
-
- private:
-  std::atomic<std::uint64_t> value_{0};
-};
 
 class Counters {
  public:

@@ -85,6 +85,7 @@ Status Node::Impl::status(TimePoint now) const {
     }
     s.counters.push_back({to_string(counter), sum});
   }
+  if (fabric_) s.device_counters = fabric_->device->counters();
   return s;
 }
 

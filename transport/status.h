@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/clock.h"
@@ -12,10 +11,7 @@
 
 namespace ipoverbs::transport {
 
-struct CounterValue {
-  std::string_view name;  // static storage
-  std::uint64_t value = 0;
-};
+using verbs::CounterValue;
 
 struct SessionStatus {
   unsigned index = 0;                   // of the sessions between these two nodes
@@ -50,7 +46,8 @@ struct Status {
   IpMtu mtu;
   unsigned workers = 0;
   std::vector<PeerStatus> peers;
-  std::vector<CounterValue> counters;  // all of them, zero or not, summed over the workers
+  std::vector<CounterValue> counters;         // all of them, zero or not, summed over the workers
+  std::vector<CounterValue> device_counters;  // of the device that is open, if it counts
 };
 
 }  // namespace ipoverbs::transport

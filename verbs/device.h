@@ -38,6 +38,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/clock.h"
@@ -198,10 +199,18 @@ class EventHandler {
   virtual void on_event(Event& event) = 0;
 };
 
+struct CounterValue {
+  std::string_view name;  // static storage
+  std::uint64_t value = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
   [[nodiscard]] virtual const Capabilities& capabilities() const = 0;
+  // What it counts about itself since it was opened; empty where the kernel or nobody does
+  // (rdma-statistic(8)).
+  [[nodiscard]] virtual std::vector<CounterValue> counters() const { return {}; }
 
   // `memory` must stay mapped while the region lives. Throws SystemError; where the limit on locked
   // memory is what failed it, here and in the two below, UsageError with RLIMIT_MEMLOCK's present

@@ -25,6 +25,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/fd.h"
 #include "core/log.h"
@@ -45,6 +46,7 @@ class SoftDevice final : public Device, private ConnectionHost {
   SoftDevice(const DeviceRequest& request, IpMtu interface_mtu, const SoftOptions& options);
 
   [[nodiscard]] const Capabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] std::vector<CounterValue> counters() const override;
   [[nodiscard]] std::unique_ptr<MemoryRegion> register_memory(std::span<std::byte> memory) override;
   [[nodiscard]] std::unique_ptr<CompletionQueue> create_completion_queue(
       std::uint32_t depth) override;

@@ -53,10 +53,10 @@ void Engine::progress(TimePoint now) noexcept {
 
 void Engine::receive(const Received& received, TimePoint now) noexcept {
   const std::size_t count = received.datagrams();
-  counters_.datagrams += count;
+  counters_.datagrams.add(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto reject = dispatch(received, i, now);
-    if (reject) ++counters_.rejects[static_cast<std::size_t>(*reject)];
+    if (reject) counters_.rejects[static_cast<std::size_t>(*reject)].add();
   }
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/gauge.h"
 #include "verbs/soft/burst.h"
 #include "verbs/soft/completion_ring.h"
 #include "verbs/soft/memory_table.h"
@@ -29,12 +30,13 @@
 
 namespace ipoverbs::verbs::soft {
 
+// Written by the worker, read by any thread.
 struct EngineCounters {
-  std::uint64_t datagrams = 0;  // received
-  std::array<std::uint64_t, static_cast<std::size_t>(Reject::kCount)> rejects{};
+  Gauge datagrams;  // received
+  std::array<Gauge, static_cast<std::size_t>(Reject::kCount)> rejects;
 
   [[nodiscard]] std::uint64_t rejected(Reject reject) const {
-    return rejects.at(static_cast<std::size_t>(reject));
+    return rejects.at(static_cast<std::size_t>(reject)).value();
   }
 };
 
@@ -77,6 +79,7 @@ class Engine {
   [[nodiscard]] std::optional<TimePoint> deadline() const noexcept;
 
   [[nodiscard]] CompletionRing& completions() noexcept { return completions_; }
+  // Any thread.
   [[nodiscard]] const EngineCounters& counters() const noexcept { return counters_; }
 
  private:

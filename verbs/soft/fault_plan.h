@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/gauge.h"
 #include "verbs/soft/wire.h"
 
 namespace ipoverbs::verbs::soft {
@@ -55,13 +56,14 @@ struct FaultPlan {
 // Throws UsageError that quotes the word at fault.
 [[nodiscard]] FaultPlan parse_fault_plan(std::string_view text);
 
+// Written by the wire's user, read by any thread.
 struct FaultCounters {
-  std::uint64_t passed = 0;  // looked at
-  std::uint64_t dropped = 0;
-  std::uint64_t corrupted = 0;
-  std::uint64_t duplicated = 0;
-  std::uint64_t reordered = 0;
-  std::uint64_t delayed = 0;
+  Gauge passed;  // looked at
+  Gauge dropped;
+  Gauge corrupted;
+  Gauge duplicated;
+  Gauge reordered;
+  Gauge delayed;
 };
 
 class FaultyWire : public Wire {
@@ -75,6 +77,7 @@ class FaultyWire : public Wire {
   [[nodiscard]] std::span<const Received> receive(TimePoint now) noexcept override;
   [[nodiscard]] std::optional<TimePoint> deadline() const noexcept override;
 
+  // Any thread.
   [[nodiscard]] const FaultCounters& counters(Direction direction) const {
     return lane(direction).counters;
   }

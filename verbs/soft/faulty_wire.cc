@@ -41,7 +41,7 @@ const FaultRule* FaultyWire::rule_for(Direction direction, std::uint8_t opcode) 
 
 void FaultyWire::pass(Direction direction, Datagram datagram, TimePoint now) {
   Lane& lane = lanes_.at(static_cast<std::size_t>(direction));
-  ++lane.counters.passed;
+  lane.counters.passed.add();
   const FaultRule* const rule =
       datagram.bytes.size() < sizeof(Bth) + kIcrcSize
           ? nullptr
@@ -62,22 +62,22 @@ void FaultyWire::apply(const FaultRule& rule, Lane& lane, Datagram datagram, Tim
   const bool reorder = happens(lane.random, rule.reorder);
   const bool delay = happens(lane.random, rule.delay);
   if (drop) {
-    ++lane.counters.dropped;
+    lane.counters.dropped.add();
     return;
   }
   if (corrupt) {
-    ++lane.counters.corrupted;
+    lane.counters.corrupted.add();
     flip_one_bit(datagram.bytes, lane.random);
   }
   if (duplicate) {
-    ++lane.counters.duplicated;
+    lane.counters.duplicated.add();
     lane.ready.push_back(datagram);
   }
   if (delay) {
-    ++lane.counters.delayed;
+    lane.counters.delayed.add();
     lane.held.push_back({std::move(datagram), now + rule.delay_by, 0});
   } else if (reorder) {
-    ++lane.counters.reordered;
+    lane.counters.reordered.add();
     const auto behind = static_cast<unsigned>(1 + lane.random() % 3);
     lane.held.push_back({std::move(datagram), now + kReorderLimit, behind});
   } else {

@@ -72,9 +72,11 @@ SoftCompletionQueue::SoftCompletionQueue(DeviceParts& device, std::uint32_t dept
     throw;
   }
   device.switchboard.attach(slot_, *worker_);
+  device.queues.push_back(this);
 }
 
 SoftCompletionQueue::~SoftCompletionQueue() {
+  std::erase(device_.queues, this);
   device_.switchboard.detach(slot_);
   device_.ports.give_back(slot_);
 }

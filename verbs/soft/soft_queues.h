@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "core/clock.h"
 #include "core/fd.h"
@@ -25,6 +26,8 @@ class MonotonicTime : public TimeSource {
   [[nodiscard]] TimePoint now() const noexcept override { return monotonic_now(); }
 };
 
+class SoftCompletionQueue;
+
 // What all objects of one device share; it outlives them.
 struct DeviceParts {
   DeviceParts(const Endpoint& underlay, const SoftOptions& options)
@@ -42,6 +45,7 @@ struct DeviceParts {
   MemoryTable memory;
   ibv_context context = make_context();
   Switchboard switchboard;
+  std::vector<const SoftCompletionQueue*> queues;  // those there are; control thread
 };
 
 class SoftMemoryRegion final : public MemoryRegion {
@@ -74,6 +78,10 @@ class SoftCompletionQueue final : public CompletionQueue, private EngineObserver
 
   [[nodiscard]] unsigned slot() const { return slot_; }
   [[nodiscard]] Worker& worker() { return *worker_; }
+  // Any thread.
+  [[nodiscard]] const EngineCounters& counters() const { return worker_->counters(); }
+  // nullptr: no faults are planned.
+  [[nodiscard]] const FaultyWire* faulty_wire() const { return faulty_ ? &*faulty_ : nullptr; }
   // Where its queue pairs send from.
   [[nodiscard]] const Endpoint& local() const { return wire_->local(); }
   // What its queue pairs may have under way, in bytes.

@@ -70,6 +70,8 @@ class Worker : public ibv_cq {
   // What the bell rang for is being looked at; alarms are set again by the next arm().
   void disarm() noexcept { armed_ = false; }
 
+  // Any thread.
+  [[nodiscard]] const EngineCounters& counters() const noexcept { return engine_.counters(); }
   // Worker's thread, or any while there is none.
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
 

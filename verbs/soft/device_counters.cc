@@ -1,0 +1,55 @@
+#include <array>
+#include <string_view>
+
+#include "verbs/soft/device.h"
+
+namespace ipoverbs::verbs::soft {
+
+namespace {
+
+// In the order of Reject.
+constexpr std::array<std::string_view, static_cast<std::size_t>(Reject::kCount)> kRejectNames{
+    "rx_drop_too_short",       "rx_drop_too_long",      "rx_drop_bad_version",
+    "rx_drop_bad_opcode",      "rx_drop_bad_pad",       "rx_drop_bad_icrc",
+    "rx_drop_bad_partition",   "rx_drop_bad_queue_key", "rx_drop_unknown_qp",
+    "rx_drop_wrong_transport", "rx_drop_wrong_source",  "rx_drop_wrong_state"};
+static_assert(!kRejectNames.back().empty());
+
+struct FaultName {
+  std::string_view out, in;
+  Gauge FaultCounters::* counter;
+};
+constexpr std::array kFaultNames{
+    FaultName{"fault_out_dropped", "fault_in_dropped", &FaultCounters::dropped},
+    FaultName{"fault_out_corrupted", "fault_in_corrupted", &FaultCounters::corrupted},
+    FaultName{"fault_out_duplicated", "fault_in_duplicated", &FaultCounters::duplicated},
+    FaultName{"fault_out_reordered", "fault_in_reordered", &FaultCounters::reordered},
+    FaultName{"fault_out_delayed", "fault_in_delayed", &FaultCounters::delayed},
+};
+
+}  // namespace
+
+std::vector<CounterValue> SoftDevice::counters() const {
+  std::vector<CounterValue> values;
+  const GsiCounters& management = port_.counters();
+  values.push_back({"rx_datagrams", management.received});
+  for (const auto* queue : parts_.queues) values[0].value += queue->counters().datagrams.value();
+  for (std::size_t i = 0; i < kRejectNames.size(); ++i) {
+    std::uint64_t sum = management.rejects.at(i);
+    for (const auto* queue : parts_.queues) sum += queue->counters().rejects.at(i).value();
+    values.push_back({kRejectNames.at(i), sum});
+  }
+  if (!faulty_management_) return values;
+  for (const Direction direction : {Direction::Out, Direction::In}) {
+    for (const FaultName& fault : kFaultNames) {
+      std::uint64_t sum = (faulty_management_->counters(direction).*fault.counter).value();
+      for (const auto* queue : parts_.queues) {
+        sum += (queue->faulty_wire()->counters(direction).*fault.counter).value();
+      }
+      values.push_back({direction == Direction::Out ? fault.out : fault.in, sum});
+    }
+  }
+  return values;
+}
+
+}  // namespace ipoverbs::verbs::soft
