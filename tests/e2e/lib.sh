@@ -12,6 +12,9 @@ skip() {
   exit 77
 }
 
+# report WHAT: for people, on the runner's standard error, where the body passes.
+report() { echo "$*" | tee -a "$work/report"; }
+
 # expect WHAT COMMAND...: COMMAND succeeds.
 expect() {
   local what=$1
