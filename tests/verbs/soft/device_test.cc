@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -292,6 +293,44 @@ TEST_P(DeviceTest, SurvivesABadWire) {
     b_->device->process_events(*b_);
   }
   EXPECT_EQ(received, kMessages);
+}
+
+// --- counting ---
+
+// The sum of the device's counters whose name begins so.
+std::uint64_t counted(const Side& side, std::string_view prefix) {
+  std::uint64_t sum = 0;
+  for (const CounterValue& counter : side.device->counters()) {
+    if (counter.name.starts_with(prefix)) sum += counter.value;
+  }
+  return sum;
+}
+
+TEST_P(DeviceTest, CountsEveryDamagedPacketAsDropped) {
+  open(parse_fault_plan("seed=5 out/send:corrupt=0.1"));
+  connect();
+  for (std::uint64_t i = 0; i < 8; ++i) a_->post_send(out_->queue_pair(), i, 65520);
+  EXPECT_EQ(completions(*b_, 8).size(), 8U);
+  EXPECT_EQ(completions(*a_, 8).size(), 8U);
+  const std::uint64_t damaged = counted(*a_, "fault_out_corrupted");
+  EXPECT_GE(damaged, 8U);
+  const TimePoint limit = monotonic_now() + 10s;
+  while (counted(*b_, "rx_drop_") < damaged && monotonic_now() < limit) {
+    ibv_wc wc{};
+    EXPECT_EQ(ibv_poll_cq(b_->completions->raw(), 1, &wc), 0);
+  }
+  EXPECT_EQ(counted(*b_, "rx_drop_"), damaged);
+  EXPECT_GE(counted(*b_, "rx_drop_bad_icrc"), damaged / 2);
+}
+
+TEST_P(DeviceTest, CountsNoDropOnAGoodWire) {
+  open();
+  connect();
+  for (std::uint64_t i = 0; i < 8; ++i) a_->post_send(out_->queue_pair(), i, 65520);
+  EXPECT_EQ(completions(*b_, 8).size(), 8U);
+  EXPECT_EQ(counted(*b_, "rx_drop_"), 0U);
+  EXPECT_EQ(counted(*b_, "fault_"), 0U);
+  EXPECT_GE(counted(*b_, "rx_datagrams"), 8U * 16);
 }
 
 // --- sleeping ---
