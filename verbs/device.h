@@ -17,7 +17,7 @@
 //   RouteResolved: create_queue_pair, post           ConnectRequest (owns a new Connection):
 //     receives if there is no SRQ, connect()           create_queue_pair, post receives if there is
 //   Established | Rejected | Failed                    no SRQ, accept() or reject()
-//                                                    Established | Failed
+//                                                    Established | Rejected | Failed
 // then, on both sides, Disconnected at most once. Data may be received before Established: the
 // completion queue, not the event, says so. There is no timer of the caller's in here: who wants to
 // give an attempt up destroys the Connection, in any state, which sends what the protocol asks for
