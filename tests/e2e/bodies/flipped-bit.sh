@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # limit: 120
-# A bit flipped on the way is found by the invariant CRC (ICRC): such a packet is dropped and counted, and never
-# delivered: TCP gets what was sent, and no checksum behind the ICRC has anything to find.
+# A bit flipped on the way is found by the invariant CRC (ICRC): such a packet is dropped and counted, and
+# never delivered: TCP gets what was sent, and no checksum behind the ICRC has anything to find.
 [[ ${rdma_device[a]} == soft ]] || skip "this world's device takes no fault plan"
 start a --device soft --soft-faults 'seed=21 out:corrupt=0.01'
 start b --device soft --soft-faults 'seed=22 out:corrupt=0.01'
