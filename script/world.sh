@@ -69,11 +69,13 @@ start() {
   start_with "$side" "${options[@]}" "${@:2}"
 }
 
-# start_with SIDE OPTION...: with these options alone.
+# start_with SIDE OPTION...: with these options alone. The daemon does not outlive this shell, unless
+# daemon_wrapper says otherwise.
+daemon_wrapper=(setpriv --pdeathsig KILL)
 start_with() {
   local side=$1
   # shellcheck disable=SC2086 # words
-  (exec ${to_underlay[$side]} setpriv --pdeathsig KILL "$program" up "${@:2}" >> "$work/$side.log" 2>&1) &
+  (exec ${to_underlay[$side]} "${daemon_wrapper[@]}" "$program" up "${@:2}" >> "$work/$side.log" 2>&1) &
   daemon_pid[$side]=$!
 }
 

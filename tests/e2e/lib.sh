@@ -100,5 +100,8 @@ load_is_over() {
 descriptors() { find "/proc/${daemon_pid[$1]}/fd" -mindepth 1 | wc -l; }
 resident_kib() { awk '/^VmRSS/ { print $2 }' "/proc/${daemon_pid[$1]}/status"; }
 
-# queue_pairs SIDE: how many the kernel knows on SIDE's RDMA device, beside its own.
-queue_pairs() { rdma -j resource show qp link "${rdma_device[$1]}" | jq '[.[] | select(.comm == "ipoverbs")] | length'; }
+# queue_pairs SIDE: how many of ours the kernel knows on SIDE's RDMA device; 0 where that is no kernel's.
+queue_pairs() {
+  declare -F add_rdma_device > /dev/null || { echo 0; return; }
+  rdma -j resource show qp link "${rdma_device[$1]}" | jq '[.[] | select(.comm == "ipoverbs")] | length'
+}
