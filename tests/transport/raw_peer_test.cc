@@ -283,7 +283,7 @@ TEST_F(RawPeer, OnIwarpAnAcceptedConnectionIsSilentUntilItHears) {
   low.node_id = NodeId(1);
   low.attempt = 1;
   raw.connection->connect(emit(low));
-  ASSERT_TRUE(run_until([&] { return peer().state == "connected"; }));
+  ASSERT_TRUE(run_until([&] { return ready(); }));
   tun.send(ip_packet("10.77.0.2", "10.77.0.1", to_bytes("x")));
   run_until([&] { return false; }, 2000);
   EXPECT_EQ(counter(Counter::PeerTxDoorbells), 0U);
