@@ -1,7 +1,9 @@
 # shellcheck shell=bash
 # limit: 600
 # 200 reconnects leave nothing over in the daemon that stays: descriptors, memory, queue pairs.
-rounds=${RECONNECTS:-200} warm_up=20
+# The first half of them warms up: it touches, once, all of the memory that was set aside at the start.
+rounds=${RECONNECTS:-200}
+warm_up=$((rounds / 2))
 reconnect() { # ROUND: b ends well, or is killed; no ping comes back until it is connected anew
   if (($1 % 2 == 0)); then
     stop b || fail "round $1: b did not end well"
