@@ -107,7 +107,7 @@ stop() {
   [[ -n $pid ]] || return 0
   unset "daemon_pid[$1]"
   kill "-${2:-TERM}" "$pid" 2> /dev/null || true
-  if ! timeout 10 tail -s 0.05 --pid="$pid" -f /dev/null; then
+  if [[ ${2:-} != KILL ]] && ! timeout 10 tail -s 0.05 --pid="$pid" -f /dev/null; then
     kill -KILL "$pid" 2> /dev/null || true
     wait "$pid" 2> /dev/null || true
     return 1
