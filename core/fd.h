@@ -38,6 +38,8 @@ class EventFd {
  public:
   // Throws SystemError.
   EventFd();
+  // Takes over one that another process has made, nonblocking.
+  explicit EventFd(Fd fd) noexcept : fd_(std::move(fd)) {}
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   void ring() noexcept;
   void silence() noexcept;
