@@ -132,12 +132,15 @@ void QueuePair::take(const Packet& packet, TimePoint now) noexcept {
 }
 
 void QueuePair::transmit(TimePoint now, Burst& burst) noexcept {
-  responder_.transmit(path_, burst);
-  if (state != IBV_QPS_RTS) return;
+  // Without a requester there is nothing to wait for.
+  if (state != IBV_QPS_RTS) return responder_.transmit(now, path_, burst, true);
+  const std::size_t before = burst.segments().size();
   if (const auto failure = requester_.transmit(now, path_, burst)) {
     cause_ = *failure;
     fail(*failure, IBV_WC_WR_FLUSH_ERR);
   }
+  // Last, for it is the shortest: a run of segments may end with a shorter one.
+  responder_.transmit(now, path_, burst, burst.segments().size() > before);
 }
 
 void QueuePair::on_timer(TimePoint now) noexcept {
@@ -149,7 +152,11 @@ void QueuePair::on_timer(TimePoint now) noexcept {
 }
 
 std::optional<TimePoint> QueuePair::deadline() const noexcept {
-  return state == IBV_QPS_RTS ? requester_.deadline() : std::nullopt;
+  if (state != IBV_QPS_RTS) return std::nullopt;
+  const auto send = requester_.deadline();
+  const auto answer = responder_.deadline();
+  if (!send || (answer && *answer < *send)) return answer;
+  return send;
 }
 
 }  // namespace ipoverbs::verbs::soft

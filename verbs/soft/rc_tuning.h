@@ -14,6 +14,10 @@ struct RcTuning {
   std::uint32_t ask_messages = 8;
   // ... and when there is nothing more to send, but only so often, and for a signalled request.
   Duration ask_idle = std::chrono::milliseconds(1);
+  // The receiver keeps back the first acknowledgement that is asked for, in case that a request is
+  // sent the other way: then both leave as one (as the delayed ACK of RFC 1122, section 4.2.3.2).
+  // Below `probe`, or the other side would ask again.
+  Duration ack_delay = std::chrono::microseconds(500);
   // Nothing sent for so long, or for two round trips if that is longer, with packets unanswered:
   // the last of them is sent again, asking (as RFC 8985's tail loss probe).
   Duration probe = std::chrono::milliseconds(1);

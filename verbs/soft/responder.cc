@@ -8,6 +8,9 @@ namespace ipoverbs::verbs::soft {
 
 namespace {
 
+// So many that ask are not kept waiting.
+constexpr std::uint32_t kAtOnce = 2;
+
 bool is_send(Opcode opcode) { return opcode <= Opcode::SendOnlyImm; }
 
 bool starts(Opcode opcode) {
@@ -35,6 +38,7 @@ Responder::Failure Responder::on_request(const Packet& packet) noexcept {
   }
   if (ahead < 0) {
     ++counters_.duplicates;
+    asks_ = kAtOnce;
     if (due_ == Due::Nothing && is_send(packet.opcode())) due_ = Due::Ack;
     return {};
   }
@@ -46,7 +50,10 @@ Responder::Failure Responder::on_request(const Packet& packet) noexcept {
   if (const Failure failure = place(packet.payload)) return failure;
   advance();
   if (ends(packet.opcode())) complete(packet);
-  if (packet.bth.wants_ack() && due_ == Due::Nothing) due_ = Due::Ack;
+  if (packet.bth.wants_ack()) {
+    ++asks_;
+    if (due_ == Due::Nothing) due_ = Due::Ack;
+  }
   return {};
 }
 
@@ -137,8 +144,16 @@ void Responder::complete(const Packet& packet) noexcept {
   completions_.push(completion, packet.bth.solicited());
 }
 
-void Responder::transmit(const Path& path, Burst& burst) noexcept {
+// Whether what is due is an ACK that may still wait for company.
+bool Responder::waits(TimePoint now) noexcept {
+  if (due_ != Due::Ack || asks_ >= kAtOnce || config_.ack_delay == Duration{0}) return false;
+  if (!ack_at_) ack_at_ = now + config_.ack_delay;
+  return now < *ack_at_;
+}
+
+void Responder::transmit(TimePoint now, const Path& path, Burst& burst, bool company) noexcept {
   if (due_ == Due::Nothing || !burst.has_room()) return;
+  if (!company && waits(now)) return;
   Packet packet;
   packet.bth.opcode = static_cast<std::uint8_t>(Opcode::Acknowledge);
   packet.bth.destination = Be24(config_.source.value());
@@ -169,6 +184,8 @@ void Responder::transmit(const Path& path, Burst& burst) noexcept {
   packet.bth.sequence = Be24(psn.value());
   burst.add(path, packet, {}, 0, 0);
   due_ = Due::Nothing;
+  asks_ = 0;
+  ack_at_.reset();
 }
 
 void Responder::flush(ibv_wc_status status) noexcept {

@@ -11,6 +11,10 @@
 // the expected packet comes, or until PSNs fall back, which says that the sender has started anew
 // and the expected packet was lost again.
 //
+// A lone ACK waits for company, ack_delay at most: the answer of an application often follows on
+// the heels of a message, and a datagram of its own would cost both hosts as much as that answer.
+// What doesn't wait: an ACK when a second one is asked for, one for a packet that came twice, NAKs.
+//
 // Errors (on_request() returns a failure) send their NAK and end the connection:
 //
 //   invalid request     RDMA WRITE, READ, atomics and SEND with invalidate, which are not granted;
@@ -27,6 +31,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/clock.h"
 #include "verbs/soft/burst.h"
 #include "verbs/soft/completion_ring.h"
 #include "verbs/soft/rc_tuning.h"
@@ -40,6 +45,7 @@ struct ResponderConfig {
   Psn expected;
   std::uint32_t mtu = 1024;        // path MTU in bytes
   std::uint8_t min_rnr_timer = 1;  // code
+  Duration ack_delay{0};           // how long a lone ACK may wait
 };
 
 class Responder {
@@ -53,9 +59,11 @@ class Responder {
 
   // A request packet: anything but an answer.
   [[nodiscard]] Failure on_request(const Packet& packet) noexcept;
-  // Adds the answer that is due, if any. May be called once more after a failure, for its NAK.
-  void transmit(const Path& path, Burst& burst) noexcept;
-  [[nodiscard]] bool answer_due() const noexcept { return due_ != Due::Nothing; }
+  // Adds the answer that is due, if any, and does not wait any more; `company`: packets of this
+  // connection leave with it. May be called once more after a failure, for its NAK.
+  void transmit(TimePoint now, const Path& path, Burst& burst, bool company) noexcept;
+  // When a waiting ACK will wait no more.
+  [[nodiscard]] std::optional<TimePoint> deadline() const noexcept { return ack_at_; }
 
   // Completes a request that was taken and not completed, with `status`.
   void flush(ibv_wc_status status) noexcept;
@@ -66,6 +74,7 @@ class Responder {
   enum class Due : std::uint8_t { Nothing, Ack, SequenceNak, RnrNak, FatalNak };
   enum class Silence : std::uint8_t { None, SequenceNak, RnrNak };
 
+  [[nodiscard]] bool waits(TimePoint now) noexcept;
   void out_of_sequence(Psn psn) noexcept;
   [[nodiscard]] bool well_formed(const Packet& packet) const noexcept;
   [[nodiscard]] Failure refuse(NakCode code, ibv_wc_status status) noexcept;
@@ -89,6 +98,8 @@ class Responder {
 
   Due due_ = Due::Nothing;
   NakCode fatal_ = NakCode::InvalidRequest;
+  std::uint32_t asks_ = 0;           // packets that asked since the last answer
+  std::optional<TimePoint> ack_at_;  // an ACK waits until then
   Silence silence_ = Silence::None;  // what was said, and is not to be repeated
   bool dropped_ = false;             // a packet beyond expected_, since the last one in order
   Psn beyond_;                       // the furthest of those

@@ -168,7 +168,7 @@ void SoftConnection::on_connect(const CmQueuePairConnect& how) {
   path_mtu_ = how.path_mtu;
   const Path path(sends_from_, {how.remote, kRocePort, sends_from_.scope}, how.traffic_class);
   const ResponderConfig responder{how.remote_qp, how.receive_psn, how.path_mtu.value(),
-                                  connections_.config().timers.min_rnr_timer};
+                                  connections_.config().timers.min_rnr_timer, RcTuning{}.ack_delay};
   RequesterConfig requester;
   requester.destination = how.remote_qp;
   requester.first = how.send_psn;

@@ -49,7 +49,7 @@ class ResponderTest : public testing::Test {
     return answer();
   }
   std::string answer() {
-    responder_.transmit(path_, burst_);
+    responder_.transmit(now_, path_, burst_, company_);
     return take(burst_);
   }
   void hear(const Packet& packet) { failure_ = responder_.on_request(packet); }
@@ -65,7 +65,58 @@ class ResponderTest : public testing::Test {
   Path path_ = script::path();
   Burst burst_;
   Responder::Failure failure_;
+  TimePoint now_{};
+  bool company_ = false;
 };
+
+// One that keeps back an ACK that is asked for.
+class PatientResponderTest : public ResponderTest {
+ protected:
+  PatientResponderTest() {
+    ResponderConfig config;
+    config.source = QpNumber(0x33);
+    config.expected = Psn(10);
+    config.mtu = kMtu;
+    config.ack_delay = kDelay;
+    responder_.connect(config);
+    for (std::uint64_t id = 1; id < 8; ++id) post(id, 64);
+  }
+  static constexpr Duration kDelay = std::chrono::microseconds(300);
+};
+
+TEST_F(PatientResponderTest, LoneAckWaitsItsTime) {
+  EXPECT_EQ(answer(request(SendOnly, 10, bytes(4), true)), "");
+  EXPECT_EQ(responder_.deadline(), now_ + kDelay);
+  now_ += kDelay - Duration{1};
+  EXPECT_EQ(answer(), "");
+  now_ += Duration{1};
+  EXPECT_EQ(answer(), "ack 10 msn 1");
+  EXPECT_EQ(responder_.deadline(), std::nullopt);
+  EXPECT_EQ(answer(), "");
+}
+
+TEST_F(PatientResponderTest, LoneAckGoesWithARequest) {
+  EXPECT_EQ(answer(request(SendOnly, 10, bytes(4), true)), "");
+  company_ = true;
+  EXPECT_EQ(answer(), "ack 10 msn 1");
+  EXPECT_EQ(responder_.deadline(), std::nullopt);
+}
+
+TEST_F(PatientResponderTest, SecondAskIsAnsweredAtOnce) {
+  EXPECT_EQ(answer(request(SendOnly, 10, bytes(4), true)), "");
+  EXPECT_EQ(answer(request(SendOnly, 11, bytes(4))), "");
+  EXPECT_EQ(answer(request(SendOnly, 12, bytes(4), true)), "ack 12 msn 3");
+  EXPECT_EQ(answer(request(SendOnly, 13, bytes(4), true)), "");
+  EXPECT_EQ(responder_.deadline(), now_ + kDelay);
+}
+
+TEST_F(PatientResponderTest, WhatTellsOfLossDoesNotWait) {
+  EXPECT_EQ(answer(request(SendOnly, 10, bytes(4))), "");
+  EXPECT_EQ(answer(request(SendOnly, 10, bytes(4), true)), "ack 10 msn 1");
+  EXPECT_EQ(answer(request(SendOnly, 11, bytes(4), true)), "");
+  EXPECT_EQ(answer(request(SendOnly, 13, bytes(4), true)), "nak(0) 12");
+  EXPECT_EQ(responder_.deadline(), std::nullopt);
+}
 
 TEST_F(ResponderTest, PutsAMessageTogether) {
   post(1, 1000);
@@ -223,7 +274,7 @@ TEST_F(ResponderTest, RefusesWhatMayNotCome) {
     }
     EXPECT_EQ(responder.on_request(request(row.opcode, psn, bytes(row.size))), IBV_WC_WR_FLUSH_ERR)
         << row.name;
-    responder.transmit(path_, burst_);
+    responder.transmit({}, path_, burst_, false);
     EXPECT_EQ(take(burst_), fmt::format("nak(1) {}", psn)) << row.name;
     responder.flush(IBV_WC_WR_FLUSH_ERR);
     EXPECT_EQ(completed(), row.in_message ? "7 status 5" : "") << row.name;

@@ -107,7 +107,7 @@ void Network::connect(QueuePair& at_a, QueuePair& at_b, const Connect& how) {
   const auto one = [&](QueuePair& qp, const End& from, const QueuePair& to, const End& at,
                        Psn sends, Psn expects) {
     qp.connect_receive(Path(from.local, at.local),
-                       {to.number(), expects, how.mtu, how.min_rnr_timer});
+                       {to.number(), expects, how.mtu, how.min_rnr_timer, how.tuning.ack_delay});
     RequesterConfig config;
     config.destination = to.number();
     config.first = sends;
