@@ -19,7 +19,6 @@ void CompletionRing::push(const ibv_wc& completion, bool solicited) noexcept {
   entries_[tail_++ % depth_] = completion;
   solicited = solicited || completion.status != IBV_WC_SUCCESS;
   if (armed_ == Armed::Any || (armed_ == Armed::Solicited && solicited)) {
-    armed_ = Armed::No;
     event_ = true;
   }
 }
@@ -39,6 +38,10 @@ void CompletionRing::arm(bool solicited_only) noexcept {
   }
 }
 
-bool CompletionRing::take_event() noexcept { return std::exchange(event_, false); }
+bool CompletionRing::take_event() noexcept {
+  if (!std::exchange(event_, false) || empty()) return false;
+  armed_ = Armed::No;
+  return true;
+}
 
 }  // namespace ipoverbs::verbs::soft

@@ -2,7 +2,8 @@
 //
 // Fixed size, one thread. Semantics of ibv_poll_cq(3) and ibv_req_notify_cq(3), with one event more
 // than asked for in one case: arming a queue that is not empty rings at once, so that a caller who
-// polled too few before going to sleep is not left there.
+// polled too few before going to sleep is not left there. And with one less: completions that the
+// poll which made them has taken out as well ring nobody, and the queue stays armed.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -28,7 +29,8 @@ class CompletionRing {
   // Wants one event at the next completion, or at the next solicited one. Wanting any outlives
   // wanting solicited ones.
   void arm(bool solicited_only) noexcept;
-  // Whether an event is due since it was last asked; asking takes it.
+  // Whether completions are there that make an event; asking takes it. Asked when a poll or a post
+  // ends.
   [[nodiscard]] bool take_event() noexcept;
   // Completions lost.
   [[nodiscard]] std::uint64_t overruns() const noexcept { return overruns_; }
@@ -41,7 +43,7 @@ class CompletionRing {
   std::uint64_t tail_ = 0;  // completions put in, ever
   std::uint64_t overruns_ = 0;
   Armed armed_ = Armed::No;
-  bool event_ = false;
+  bool event_ = false;  // one was pushed that makes an event
 };
 
 }  // namespace ipoverbs::verbs::soft

@@ -58,8 +58,12 @@ void Worker::run_commands() noexcept {
 
 int Worker::poll(int entries, ibv_wc* completions) noexcept {
   const Inside inside(*this);
-  const TimePoint now = time_.now();
   const std::span out(completions, static_cast<std::size_t>(std::max(entries, 0)));
+  if (std::exchange(just_armed_, false) && std::exchange(looked_, false)) {
+    return static_cast<int>(engine_.completions().pop(out));
+  }
+  looked_ = true;
+  const TimePoint now = time_.now();
   const std::uint32_t count = engine_.poll(out, now);
   if (armed_) keep_alarm(now);
   return static_cast<int>(count);
@@ -69,6 +73,7 @@ int Worker::arm(bool solicited_only) noexcept {
   const Inside inside(*this);
   engine_.completions().arm(solicited_only);
   armed_ = true;
+  just_armed_ = true;
   keep_alarm(time_.now());
   return 0;
 }

@@ -10,6 +10,11 @@
 // bell's alarm is kept at the engine's next deadline, or somewhat before: one that is still to come
 // is not put off.
 //
+// The verbs want one more poll between arming and sleeping, for completions that were made before
+// the arming. Here polling makes them, and what has come in and was not polled keeps the caller
+// awake; so a poll just after arm() leaves the wire alone, which spares a system call, if another
+// has looked there since disarm().
+//
 // settle() waits until the worker is outside: then it neither reads nor writes memory that was
 // posted to a queue pair whose removal was handed over before. No lock is taken by the worker
 // unless something was handed over; both sides look at the other's flag after raising their own.
@@ -68,7 +73,7 @@ class Worker : public ibv_cq {
   int post_send(QueuePair& qp, ibv_send_wr* list, ibv_send_wr** bad) noexcept;
 
   // What the bell rang for is being looked at; alarms are set again by the next arm().
-  void disarm() noexcept { armed_ = false; }
+  void disarm() noexcept { armed_ = looked_ = false; }
 
   // Any thread.
   [[nodiscard]] const EngineCounters& counters() const noexcept { return engine_.counters(); }
@@ -84,6 +89,8 @@ class Worker : public ibv_cq {
   Bell& bell_;
   const TimeSource& time_;
   bool armed_ = false;              // the caller may sleep: alarms count
+  bool just_armed_ = false;         // and has not polled since
+  bool looked_ = false;             // a poll has looked at the wire since disarm()
   std::optional<TimePoint> alarm_;  // the last one set
 
   std::atomic<std::uint64_t> entered_{0};  // odd while the worker is inside
