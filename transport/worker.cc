@@ -117,40 +117,46 @@ void Worker::run() noexcept {
   last_work_ = monotonic_now();
   while (!stopping_.load(std::memory_order_relaxed)) {
     const TimePoint now = monotonic_now();
-    if (turn(now) > 0) {
-      last_work_ = now;
-    } else if (now - last_work_ >= options_.spin) {
-      wait(now);
-    }
+    if (turn(now) > 0) last_work_ = now;
+    if (completions_left_ || packets_left_ || now - last_work_ < options_.spin) continue;
+    wait(now);
   }
 }
 
 int Worker::turn(TimePoint now) noexcept {
   now_ = now;
   if (has_commands_.load(std::memory_order_acquire)) run_commands();
-  const int work = receive(now) + transmit(now);
+  const Look look = std::exchange(look_, Look{});
+  int work = 0;
+  if (look.completions) {
+    work += receive(now);
+    completions_left_ = work == kPollBatch;
+  }
+  packets_left_ = false;
+  work += transmit(now, look.tun);
   if (now >= next_tick_) tick(now);
   return work;
 }
 
-void Worker::arm() noexcept {
+void Worker::wait(TimePoint now) noexcept {
   const bool blocked = std::ranges::any_of(links_, [](const auto& link) {
     return link->active && link->sends.in_flight() > 0 && !link->sends.has_room();
   });
   const bool for_all = blocked || slabs_.free_count() == 0;
-  if (armed_ && (armed_for_all_ || !for_all)) return;
-  completions_->consume_events();
-  if (ibv_req_notify_cq(completions_->raw(), for_all ? 0 : 1) != 0) return;
-  armed_ = true;
-  armed_for_all_ = for_all;
+  if (!armed_ || (for_all && !armed_for_all_)) {
+    completions_->consume_events();
+    if (ibv_req_notify_cq(completions_->raw(), for_all ? 0 : 1) != 0) return;
+    armed_ = true;
+    armed_for_all_ = for_all;
+    if (receive(now) > 0) {
+      last_work_ = now;
+      return;
+    }
+  }
+  sleep(now);
 }
 
-void Worker::wait(TimePoint now) noexcept {
-  arm();
-  if (turn(now) > 0) {
-    last_work_ = now;
-    return;
-  }
+void Worker::sleep(TimePoint now) noexcept {
   const short tun_events = may_read() ? POLLIN : 0;
   std::array<pollfd, 3> fds{
       {{completions_->fd(), POLLIN, 0}, {command_bell_.fd(), POLLIN, 0}, {tun_, tun_events, 0}}};
@@ -166,6 +172,11 @@ void Worker::wait(TimePoint now) noexcept {
     armed_ = false;
   }
   if (fds[1].revents != 0) command_bell_.silence();
+  // While it is armed nothing has come to the completion queue but ends of our own sends.
+  const bool sending =
+      std::ranges::any_of(links_, [](const auto& link) { return link->sends.in_flight() > 0; });
+  look_.completions = !armed_ || sending;
+  look_.tun = tun_events == 0 || fds[2].revents != 0;
 }
 
 void Worker::tick(TimePoint now) noexcept {

@@ -10,10 +10,12 @@
 //   that are due, and everything that waits is posted a tick, a few times a second: keepalives,
 //   dead peers, gauges
 //
-// When a turn did nothing the worker spins for options.spin, then arms the completion queue, takes
-// one more turn (what arrived before the arming made no event) and sleeps until a completion, a
-// packet, a command or the next tick. It arms for solicited completions, which messages cause and
-// its own sends do not; but if its own sends are what it waits for, for all.
+// When a turn left nothing to be done (fewer completions than were asked for, the TUN read until it
+// was empty) and no work was seen for options.spin, the worker arms the completion queue, polls it
+// once more (what arrived before the arming made no event) and sleeps until a completion, a packet,
+// a command or the next tick; the turn after that looks only where something is. It arms for
+// solicited completions, which messages cause and its own sends do not; but if its own sends are
+// what it waits for, for all.
 //
 // The TUN is left unread while no session could take a packet: the interface's own queue is the
 // place where packets wait. A session beside others that has no credit queues a little (FrameQueue)
@@ -110,7 +112,7 @@ class Worker {
   // worker.cc: the loop and what it waits for
   void run() noexcept;
   void wait(TimePoint now) noexcept;
-  void arm() noexcept;
+  void sleep(TimePoint now) noexcept;
   void tick(TimePoint now) noexcept;
   // worker_links.cc: commands
   void run_commands() noexcept;
@@ -135,7 +137,7 @@ class Worker {
   void post_receives() noexcept;
   [[gnu::cold]] void on_error(const ibv_wc& completion) noexcept;
   // worker_tx_datapath.cc
-  int transmit(TimePoint now) noexcept;
+  int transmit(TimePoint now, bool from_tun) noexcept;
   int read_tun() noexcept;
   [[nodiscard]] bool may_read() const noexcept;
   [[nodiscard]] bool has_memory() const noexcept;
@@ -184,6 +186,14 @@ class Worker {
   std::uint32_t posted_ = 0;              // on the shared queue
   std::uint32_t wanted_ = 0;
 
+  // Where the next turn is to look.
+  struct Look {
+    bool completions = true;
+    bool tun = true;
+  };
+  Look look_;
+  bool completions_left_ = false;  // the last turn found as many as it asked for
+  bool packets_left_ = false;      // it did not see the end of the TUN's queue
   bool armed_ = false;
   bool armed_for_all_ = false;
   bool tun_failed_ = false;  // a read failed: not tried again before the next tick

@@ -43,11 +43,11 @@ std::size_t largest_segment(const tun::VirtioNetHeader& header, std::span<const 
 
 }  // namespace
 
-int Worker::transmit(TimePoint now) noexcept {
+int Worker::transmit(TimePoint now, bool from_tun) noexcept {
   for (const auto& link : links_) {
     if (!link->waiting.empty()) drain_waiting(*link);
   }
-  const int work = read_tun();
+  const int work = from_tun ? read_tun() : 0;
   for (const auto& link : links_) {
     if (link->active && !link->waits_for_first && link->grantor.due() &&
         link->sends.grant_place().empty()) {
@@ -111,6 +111,7 @@ int Worker::read_tun() noexcept {
     }
     route(frame, static_cast<std::size_t>(n) - sizeof(tun::VirtioNetHeader));
   }
+  packets_left_ = packets == kTunBatch;
   return static_cast<int>(packets);
 }
 
