@@ -5,12 +5,14 @@
         world.start("b", ["netserver", "-D"], role="load")
         done = world.run("a", ["netperf", ...], timeout=20)     # .status, .stdout, .stderr
 
-Side a sends, b receives. `role` is "daemon" for what belongs to the contestant and "load" for the rest: CPU time
+Side a sends, b receives. `role` is "daemon" for what belongs to the contestant, "load" for the rest, and "verbs" for loads that need the
+RDMA devices of an RxeWorld (rxe_world.py): CPU time
 is accounted to (side, role), and `stop_daemons`, `stop_loads` end one of them. Every process dies with this
 one. The overlay's interface is `world.tun` on both sides.
 """
 
 import itertools
+import os
 import pathlib
 import shutil
 import subprocess
@@ -22,7 +24,8 @@ from bench.process import Process
 
 SIDES = ("a", "b")
 OTHER = {"a": "b", "b": "a"}
-ROLES = ("daemon", "load")
+ROLES = ("daemon", "load", "verbs")
+PREFIX = "ipov-bench"
 
 
 def command(*argv, check=True):
@@ -33,6 +36,15 @@ def command(*argv, check=True):
     return done.stdout
 
 
+def remove_leftovers():
+    """Namespaces of a benchmark that was killed."""
+    for name in command("ip", "netns", "list").split("\n"):
+        name = name.split(" ")[0]
+        owner = name.removeprefix(f"{PREFIX}-").split("-")[0]
+        if name.startswith(f"{PREFIX}-") and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+            command("ip", "netns", "delete", name, check=False)
+
+
 class World:
     """What both kinds of world share: SoftWorld here, RxeWorld in rxe_world.py."""
 
@@ -40,17 +52,18 @@ class World:
     overlay4 = {"a": "10.99.0.1", "b": "10.99.0.2"}
     overlay6 = {"a": "fd99::1", "b": "fd99::2"}
     underlay_address = {"a": "10.77.0.1", "b": "10.77.0.2"}
-    netns = {"a": "ipov-bench-a", "b": "ipov-bench-b"}
+
 
     def __init__(self, program):
         self.program = program  # ipoverbs
-        self.work = pathlib.Path(tempfile.mkdtemp(prefix="ipov-bench-"))
+        self.netns = {side: f"{PREFIX}-{os.getpid()}-{self.name}-{side}" for side in SIDES}
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}-"))
         self._accountant = best_accountant()
         self._processes = {role: [] for role in ROLES}
         self._numbers = itertools.count()
 
     def __enter__(self):
-        self.remove()
+        remove_leftovers()
         try:
             self.make()
         except BaseException:
@@ -102,6 +115,7 @@ class World:
 
     def stop_loads(self):
         self._stop("load")
+        self._stop("verbs")
 
     def ended_daemon(self):
         """What the first daemon that has ended said last; None while all run."""
@@ -164,8 +178,8 @@ class World:
 class SoftWorld(World):
     """Each host a namespace with underlay and overlay in it: for the software device and everything on UDP."""
 
-    device = "soft"
-    underlay_mtus = (9000, 1500)
+    name = device = "soft"  # in reports; and as the daemon's option
+    underlay_mtus = (9000, 1500)  # the first is the usual one
     underlay_interface = {"a": "veth0", "b": "veth0"}
 
     def make(self):

@@ -20,7 +20,7 @@ What the base class offers, to be overridden where it doesn't fit:
     missing()                 why it can't be had here, or None; installs `package` where that helps. Called once
                               before the first round; a reason goes to "missing" of the report.
     largest_mtu(world, underlay_mtu)
-                              the largest of mtus() that a ping of full size crosses, or None
+                              the largest of mtus() that a ping of full size crosses; Failed if there is none
     up(world, setting)        starts it. `setting` is the arm's: "underlay_mtu" (the world has it already),
                               "overlay_mtu" in bytes always, and whatever else the table varies ("superpackets",
                               "batching", "workers", ...); a key that isn't there means the default.

@@ -14,6 +14,7 @@ class Refused(Exception):
 
 class Contestant:
     name = None
+    needs_rdma = False  # runs where the world's RDMA devices are, if they are apart
     package = None
     program = None
 
@@ -35,17 +36,18 @@ class Contestant:
         return [underlay_mtu]
 
     def largest_mtu(self, world, underlay_mtu):
+        reason = "no packet gets through"
         for mtu in self.mtus(world, underlay_mtu):
             setting = {"underlay_mtu": underlay_mtu, "overlay_mtu": mtu}
             try:
                 self.up(world, setting)
                 if world.within(10, lambda: self.ready(world, setting)):
                     return mtu
-            except Failed:
-                pass
+            except Failed as error:
+                reason = str(error)
             finally:
                 self.down(world)
-        return None
+        raise Failed(reason)
 
     def up(self, world, setting):
         raise NotImplementedError

@@ -62,6 +62,7 @@ METRICS = {
     "udp_stream_1": ("Gb/s", True),
     "udp_stream_2": ("Gb/s", True),
     "udp_loss": ("%", False),
+    "udp_loss_flat_out": ("%", False),
     "bw_tcp": ("Gb/s", True),
 }
 

@@ -1,0 +1,65 @@
+"""Ours: two daemons. Every key of a setting becomes an option; what the daemon doesn't know, it refuses by itself."""
+
+import json
+import subprocess
+
+from bench.contestants.base import Contestant, Failed, Refused
+from bench.world import OTHER, SIDES
+
+_OPTIONS = {
+    "overlay_mtu": lambda v: ["--mtu", str(v)],
+    "superpackets": lambda v: ["--offloads", v],
+    "batching": lambda v: [] if v == "on" else ["--packets-per-message", "1", "--messages-per-doorbell", "1"],
+    "packing": lambda v: [] if v == "on" else ["--packets-per-message", "1"],
+    "chaining": lambda v: [] if v == "on" else ["--messages-per-doorbell", "1"],
+    "coalescing": lambda v: [] if v == "on" else ["--soft-coalescing", v],
+    "checksum": lambda v: ["--checksum", v],
+    "copy_break": lambda v: ["--copy-break", str(v)],
+    "workers": lambda v: ["--workers", str(v)],
+}
+
+
+class Ipoverbs(Contestant):
+    name = "ipoverbs"
+    needs_rdma = True
+
+    def versions(self):
+        return {}  # the commit says it
+
+    def mtus(self, world, underlay_mtu):
+        return [65520]
+
+    def options(self, world, side, setting):
+        """Of the side's daemon; `setting` may bring more in "peers_more" (lines of peers) and "options"."""
+        far = OTHER[side]
+        words = ["--underlay", world.underlay_address[side], "--device", world.device, "--tun", world.tun,
+                 "--tun-netns", world.netns[side],
+                 "--address", f"{world.overlay4[side]}/24", "--address", f"{world.overlay6[side]}/64",
+                 "--peer", f"{world.underlay_address[far]} {world.overlay4[far]}/32,{world.overlay6[far]}/128",
+                 "--control", self.control(world, side), "--log-level", "warn"]
+        for key, value in setting.items():
+            words += _OPTIONS[key](value) if key in _OPTIONS else []
+        return words
+
+    def control(self, world, side):
+        return str(world.work / f"{side}.sock")
+
+    def check(self, words):
+        """The daemon's own words on options that it doesn't take."""
+        done = subprocess.run([self.program_path, "up", *words, "--check"], capture_output=True, text=True, check=False)
+        if done.returncode == 2:
+            raise Refused(done.stderr.strip().splitlines()[-1].removeprefix("ipoverbs: "))
+
+    def up(self, world, setting):
+        self.program_path = world.program
+        for side in SIDES:
+            words = self.options(world, side, setting)
+            self.check(words)
+            world.start(side, [world.program, "up", *words])
+
+    def status(self, world, side):
+        done = subprocess.run([world.program, "status", "--json", "--control", self.control(world, side)],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Failed(f"no status of side {side}: {done.stderr.strip()}")
+        return json.loads(done.stdout)

@@ -1,0 +1,9 @@
+"""The tables, in the order of `script/bench all`; table.py describes what one is."""
+
+import importlib
+
+NAMES = ("mtu", "udp60k", "peers", "verbs", "checksum", "csum")
+
+
+def table(name):
+    return importlib.import_module(f"{__name__}.{name}").TABLE

@@ -1,0 +1,73 @@
+"""The report as text: what of a table a terminal can show."""
+
+import statistics
+
+from bench.stats import median_interval, paired_ratios
+from bench.table import Bars
+
+
+def number(value):
+    """Four digits that count, without an exponent."""
+    if value is None:
+        return "-"
+    if value == 0 or abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.4g}" if abs(value) >= 0.001 else f"{value:.1e}"
+
+
+def goal_line(goal):
+    if goal["value"] is None:
+        return f"MISSED {goal['name']}: not measured"
+    interval = f" [{number(goal['interval'][0])} .. {number(goal['interval'][1])}]" if goal["interval"] else ""
+    wanted = f"{'at most' if goal.get('at_most') else 'at least'} {number(goal['goal'])}"
+    return f"{'met   ' if goal['met'] else 'MISSED'} {goal['name']}: {number(goal['value'])}{interval}, {wanted}"
+
+
+def missing_line(gap):
+    what = ", ".join(f"{key} {gap[key]}" for key in ("contestant", "load") if gap.get(key))
+    where = "".join(f", {key} {value}" for key, value in (gap.get("setting") or {}).items())
+    return f"{what}{where}: {gap['reason']}"
+
+
+def _bars(panel):
+    yield f"  {panel.title} ({panel.unit})"
+    reference = next((line for line in panel.lines if line.label == panel.reference), None)
+    for line in panel.lines:
+        values = line.values.values()
+        text = f"    {line.label:15} {line.note:10} {number(statistics.median(values)):>9}   "
+        text += f"{f'{number(min(values))} .. {number(max(values))}':22}"
+        ratios = paired_ratios(reference.values, line.values) if reference and line is not reference else []
+        if ratios:
+            value, (low, high) = median_interval(ratios)
+            text += f"  {panel.reference} / it: {number(value)} [{number(low)} .. {number(high)}]"
+        yield text.rstrip()
+
+
+def _curves(panel):
+    yield f"  {panel.title} ({panel.unit})"
+    xs = sorted({x for curve in panel.curves.values() for x in curve})
+    yield f"    {panel.x_label:>28}" + "".join(f"{number(x):>10}" for x in xs)
+    for label, curve in panel.curves.items():
+        cells = (number(statistics.median(curve[x].values())) if curve.get(x) else "-" for x in xs)
+        yield f"    {label:>28}" + "".join(f"{cell:>10}" for cell in cells)
+
+
+def table_text(table, panels, content):
+    setup, rows = content["setup"], content["rows"]
+    yield f"{table.name}: {table.title}"
+    yield f"  {setup['machine']}, Linux {setup['kernel']}, commit {setup['commit']}, device {setup['device']}"
+    few = "; fewer than six hold no 95 % interval: it is all of them" if setup["rounds"] < 6 else ""
+    yield f"  {setup['rounds']} rounds of {setup['seconds']} s{few}; CPU time by {setup['accounting']}; underlay MTU {setup['underlay_mtus']}"
+    probes = [r["probe"] for r in rows if r.get("probe")]
+    if probes:
+        yield f"  probe, CPU to CPU: {number(statistics.median(probes))} GB/s, {min(probes)} .. {max(probes)}"
+    for gap in content["missing"]:
+        yield f"  missing: {missing_line(gap)}"
+    failed = sum(r["value"] is None for r in rows)
+    if failed:
+        yield f"  {failed} of {len(rows)} values failed; they count nowhere"
+    for panel in panels:
+        yield from _bars(panel) if isinstance(panel, Bars) else _curves(panel)
+    yield "  goals:"
+    for goal in content["goals"]:
+        yield f"    {goal_line(goal)}"
