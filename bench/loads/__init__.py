@@ -26,10 +26,10 @@ The loads by name; METRICS has every metric's unit and which way is better:
     tcp_stream(streams=1, send_bytes=16384)      netperf TCP_STREAM: tcp_stream_N; with one stream the CPU metrics too
     tcp_rr(), udp_rr()                           netperf: mean, _p50, _p99
     udp_pps(payload=64)                          udp_pps_N: datagrams received a second, as fast as they are sent
-    udp_stream(streams=1, payload=61440, rate=None)
+    udp_stream(streams=1, payload=60000, rate=None)
                                                  iperf -u: udp_stream_N received, udp_loss; rate in Gb/s, all
-                                                 streams together; None: as fast as it goes
-    bw_tcp(message_size=65536, processes=1)      lmbench's bw_tcp: bw_tcp
+                                                 streams together; None: as fast as it goes, which is searched for
+    bw_tcp(message_size=65536, processes=1)      the grid of lmbench's bw_tcp, by netperf: bw_tcp
     ping_under_load()                            ping_p50_under_load, ping_p99_under_load beside one TCP stream
 """
 
