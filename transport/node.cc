@@ -1,7 +1,5 @@
 #include "transport/node.h"
 
-#include <sys/epoll.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -37,25 +35,14 @@ Node::Impl::Impl(Options options, std::span<const int> tun_queues, DeviceOpener 
       id_(id),
       logger_(logger),
       now_(now),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       peers_(options_.peers.size()),
       past_totals_(options_.peers.size()) {
-  if (!epoll_) throw SystemError(errno, "create an epoll descriptor");
-  watch(report_bell_.fd());
+  epoll_.add(report_bell_.fd());
   for (PeerIndex i = 0; i < peers_.size(); ++i) match_sessions(i, 1);
   open_device();
 }
 
 Node::Impl::~Impl() { close_device("shutting down"); }
-
-void Node::Impl::watch(int fd) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-    throw SystemError(errno, "watch a descriptor");
-  }
-}
 
 void Node::Impl::open_device() {
   auto fabric = std::make_unique<Fabric>();
@@ -73,7 +60,7 @@ void Node::Impl::open_device() {
                     "ipoverbs running? Choose another --port for both ends",
                     options_.port));
   }
-  watch(fabric->device->event_fd());
+  epoll_.add(fabric->device->event_fd());
   fabric_ = std::move(fabric);
   for (const auto& worker : fabric_->workers) worker->start();
   last_capabilities_ = fabric_->device->capabilities();

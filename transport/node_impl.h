@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/epoll.h"
 #include "core/fd.h"
 #include "core/log.h"
 #include "transport/node.h"
@@ -76,7 +77,7 @@ class Node::Impl final : public verbs::EventHandler {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  [[nodiscard]] int event_fd() const { return epoll_.get(); }
+  [[nodiscard]] int event_fd() const { return epoll_.fd(); }
   [[nodiscard]] TimePoint next_deadline() const;
   void process(TimePoint now);
   [[nodiscard]] Status status(TimePoint now) const;
@@ -88,7 +89,6 @@ class Node::Impl final : public verbs::EventHandler {
   // node.cc: the device's life
   void open_device();
   void close_device(const std::string& why);
-  void watch(int fd);
   void keep_counts();
   void process_reports();
   void process_timers();
@@ -132,7 +132,7 @@ class Node::Impl final : public verbs::EventHandler {
   const NodeId id_;
   Logger& logger_;
   TimePoint now_;
-  Fd epoll_;
+  Epoll epoll_;
   EventFd report_bell_;
   std::vector<Peer> peers_;
   std::unique_ptr<Fabric> fabric_;  // null while there is no device

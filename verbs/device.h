@@ -42,6 +42,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/epoll.h"
 #include "core/ip.h"
 #include "core/log.h"
 #include "core/strong.h"
@@ -92,6 +93,9 @@ class CompletionQueue {
   // Nonblocking; becomes readable when something is to be done after ibv_req_notify_cq (for the
   // software device also when a timer is due: poll then). Level-triggered until consume_events().
   [[nodiscard]] virtual int fd() const = 0;
+  // Has `epoll` report `tag` when fd() would be readable, without the detour over fd() if there is
+  // a way. The queue outlives what is done with `epoll`. Throws SystemError.
+  virtual void watch(Epoll& epoll, std::uint32_t tag) const { epoll.add(fd(), tag); }
   // Worker: takes and acknowledges what made fd() readable. Never blocks. After it the queue must
   // be armed again (ibv_req_notify_cq) and polled once more before sleeping, or a completion can be
   // missed.

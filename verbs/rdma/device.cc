@@ -1,7 +1,6 @@
 #include "verbs/rdma/device.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,15 +16,6 @@ namespace ipoverbs::verbs {
 
 namespace {
 constexpr int kBacklog = 128;
-
-void watch(int epoll, int fd) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-    throw SystemError(errno, "watch the RDMA device's events");
-  }
-}
 }  // namespace
 
 void RemovedContextCloser::arm(const ibv_context& context) noexcept {
@@ -52,12 +42,10 @@ RdmaDevice::RdmaDevice(EventChannelOwner channel, CmIdOwner bound, const DeviceR
               .request = request,
               .capabilities = probe_capabilities(bound_->verbs, bound_->port_num),
               .logger = &logger,
-              .parked = &parked_},
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!epoll_) throw SystemError(errno, "create an epoll descriptor");
+              .parked = &parked_} {
   prepare_async_events(shared_.context);
-  watch(epoll_.get(), channel_->fd);
-  watch(epoll_.get(), shared_.context->async_fd);
+  epoll_.add(channel_->fd);
+  epoll_.add(shared_.context->async_fd);
 }
 
 std::unique_ptr<MemoryRegion> RdmaDevice::register_memory(std::span<std::byte> memory) {

@@ -19,7 +19,7 @@
 
 #include <vector>
 
-#include "core/fd.h"
+#include "core/epoll.h"
 #include "verbs/device.h"
 #include "verbs/rdma/async_event.h"
 #include "verbs/rdma/connection.h"
@@ -65,7 +65,7 @@ class RdmaDevice final : public Device {
   void listen(std::uint16_t port) override;
   [[nodiscard]] std::unique_ptr<Connection> dial(const RemoteAddress& remote,
                                                  const PathOptions& path) override;
-  [[nodiscard]] int event_fd() const override { return epoll_.get(); }
+  [[nodiscard]] int event_fd() const override { return epoll_.fd(); }
   int process_events(EventHandler& handler) override;
 
  private:
@@ -80,7 +80,7 @@ class RdmaDevice final : public Device {
   std::vector<CmIdOwner> parked_;
   DeviceShared shared_;
   CmIdOwner listener_;
-  Fd epoll_;
+  Epoll epoll_;
   bool removed_ = false;
   bool warned_ = false;  // that path options do not apply
 };

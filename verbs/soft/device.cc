@@ -72,12 +72,10 @@ SoftDevice::SoftDevice(const DeviceRequest& request, IpMtu interface_mtu,
             management_.local()),
       numbers_(static_cast<std::uint32_t>(parts_.random() >> 16U)),
       connections_(*this, port_, parts_.time, parts_.context, parts_.memory,
-                   connections_config(request, capabilities_, parts_.random())),
-      timer_(open_timer()),
-      epoll_(open_epoll()) {
+                   connections_config(request, capabilities_, parts_.random())) {
   for (const int fd :
-       {parts_.ports.socket(kControlSlot), timer_.get(), bell_.fd(), parts_.switchboard.fd()}) {
-    watch(epoll_.get(), fd);
+       {parts_.ports.socket(kControlSlot), timer_.fd(), bell_.fd(), parts_.switchboard.fd()}) {
+    epoll_.add(fd);
   }
 }
 
@@ -125,7 +123,7 @@ void SoftDevice::keep_timer() {
   // One that has gone off is readable until it is set again.
   if (due == due_ && (!due || *due > parts_.time.now())) return;
   due_ = due;
-  set_timer(timer_.get(), due);
+  timer_.set(due);
 }
 
 }  // namespace ipoverbs::verbs::soft

@@ -57,7 +57,7 @@ class SoftDevice final : public Device, private ConnectionHost {
                                                  const PathOptions& path) override {
     return connections_.dial(remote, path);
   }
-  [[nodiscard]] int event_fd() const override { return epoll_.get(); }
+  [[nodiscard]] int event_fd() const override { return epoll_.fd(); }
   int process_events(EventHandler& handler) override;
 
  private:
@@ -74,9 +74,9 @@ class SoftDevice final : public Device, private ConnectionHost {
   GsiPort port_;
   QpNumbers numbers_;
   Connections connections_;
-  Fd timer_;
+  Timer timer_;
   std::optional<TimePoint> due_;  // timer_ is set to
-  Fd epoll_;
+  Epoll epoll_;
 };
 
 // What a software device on an interface of that MTU can do.

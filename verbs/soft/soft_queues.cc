@@ -1,9 +1,5 @@
 #include "verbs/soft/soft_queues.h"
 
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -12,37 +8,6 @@
 #include "core/error.h"
 
 namespace ipoverbs::verbs::soft {
-
-Fd open_timer() {
-  Fd fd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  if (!fd) throw SystemError(errno, "create a timer");
-  return fd;
-}
-
-void set_timer(int fd, std::optional<TimePoint> when) noexcept {
-  itimerspec spec{};
-  if (when) {
-    // A time of zero would mean no time at all.
-    const auto at = std::max<std::int64_t>(when->time_since_epoch().count(), 1);
-    spec.it_value = {.tv_sec = at / 1'000'000'000, .tv_nsec = at % 1'000'000'000};
-  }
-  ::timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, nullptr);
-}
-
-Fd open_epoll() {
-  Fd fd(::epoll_create1(EPOLL_CLOEXEC));
-  if (!fd) throw SystemError(errno, "create an epoll descriptor");
-  return fd;
-}
-
-void watch(int epoll, int fd) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-    throw SystemError(errno, "watch a descriptor");
-  }
-}
 
 SoftMemoryRegion::SoftMemoryRegion(MemoryTable& table, std::span<std::byte> memory)
     : table_(table) {
@@ -56,13 +21,11 @@ SoftMemoryRegion::SoftMemoryRegion(MemoryTable& table, std::span<std::byte> memo
 }
 
 SoftCompletionQueue::SoftCompletionQueue(DeviceParts& device, std::uint32_t depth)
-    : device_(device), slot_(device.ports.acquire()), timer_(open_timer()), epoll_(open_epoll()) {
+    : device_(device), slot_(device.ports.acquire()) {
   try {
     wire_.emplace(device.ports.socket(slot_), device.local, device.random());
     if (device.faults) faulty_.emplace(*wire_, *device.faults, slot_);
-    watch(epoll_.get(), device.ports.socket(slot_));
-    watch(epoll_.get(), timer_.get());
-    watch(epoll_.get(), bell_.fd());
+    watch(epoll_, 0);
     Wire& wire = faulty_ ? static_cast<Wire&>(*faulty_) : *wire_;
     EngineObserver& observer = *this;
     Bell& bell = *this;
@@ -81,13 +44,16 @@ SoftCompletionQueue::~SoftCompletionQueue() {
   device_.ports.give_back(slot_);
 }
 
+void SoftCompletionQueue::watch(Epoll& epoll, std::uint32_t tag) const {
+  for (const int fd : {device_.ports.socket(slot_), timer_.fd(), bell_.fd()}) epoll.add(fd, tag);
+}
+
 void SoftCompletionQueue::consume_events() noexcept {
   worker_->disarm();
   // What the socket has is taken by polling. The others are read only if they can be readable.
   if (rung_.exchange(false, std::memory_order_acquire)) bell_.silence();
   if (alarm_ && *alarm_ <= device_.time.now()) {
-    std::uint64_t expirations = 0;
-    [[maybe_unused]] const ssize_t n = ::read(timer_.get(), &expirations, sizeof expirations);
+    timer_.consume();
     alarm_.reset();
   }
 }
@@ -119,7 +85,7 @@ void SoftCompletionQueue::ring() noexcept {
 
 void SoftCompletionQueue::set_alarm(TimePoint when) noexcept {
   alarm_ = when;
-  set_timer(timer_.get(), when);
+  timer_.set(when);
 }
 
 }  // namespace ipoverbs::verbs::soft

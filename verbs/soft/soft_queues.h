@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/epoll.h"
 #include "core/fd.h"
+#include "core/timer.h"
 #include "verbs/device.h"
 #include "verbs/soft/fault_plan.h"
 #include "verbs/soft/memory_table.h"
@@ -73,7 +75,8 @@ class SoftCompletionQueue final : public CompletionQueue, private EngineObserver
   ~SoftCompletionQueue() override;
 
   [[nodiscard]] ibv_cq* raw() const override { return worker_.get(); }
-  [[nodiscard]] int fd() const override { return epoll_.get(); }
+  [[nodiscard]] int fd() const override { return epoll_.fd(); }
+  void watch(Epoll& epoll, std::uint32_t tag) const override;
   void consume_events() noexcept override;
 
   [[nodiscard]] unsigned slot() const { return slot_; }
@@ -98,9 +101,9 @@ class SoftCompletionQueue final : public CompletionQueue, private EngineObserver
   unsigned slot_;
   EventFd bell_;
   std::atomic<bool> rung_{false};  // bell_ is readable
-  Fd timer_;
+  Timer timer_;
   std::optional<TimePoint> alarm_;  // timer_ is set to
-  Fd epoll_;
+  Epoll epoll_;
   std::optional<UdpWire> wire_;
   std::optional<FaultyWire> faulty_;
   std::unique_ptr<Worker> worker_;
@@ -116,14 +119,5 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
  private:
   std::unique_ptr<SharedReceives> receives_;
 };
-
-// Timer descriptors on the steady clock. Throws SystemError.
-[[nodiscard]] Fd open_timer();
-// Makes the descriptor readable at `when`; nullopt: not at all.
-void set_timer(int fd, std::optional<TimePoint> when) noexcept;
-// Adds `fd` to the epoll descriptor, for reading. Throws SystemError.
-void watch(int epoll, int fd);
-// Throws SystemError.
-[[nodiscard]] Fd open_epoll();
 
 }  // namespace ipoverbs::verbs::soft
