@@ -13,17 +13,17 @@ struct RcTuning {
   // costs a tenth of the throughput and as much of the latency.
   std::uint32_t ask_messages = 8;
   // ... and when there is nothing more to send, but only so often, and for a signalled request.
-  Duration ask_idle = std::chrono::milliseconds(1);
+  Duration ask_idle = std::chrono::milliseconds(4);
   // The receiver keeps back the first acknowledgement that is asked for, in case that a request is
   // sent the other way: then both leave as one (as the delayed ACK of RFC 1122, section 4.2.3.2).
   // Below `probe`, or the other side would ask again.
-  Duration ack_delay = std::chrono::microseconds(500);
+  Duration ack_delay = std::chrono::milliseconds(4);
   // Nothing sent for so long, or for two round trips if that is longer, with packets unanswered:
   // the last of them is sent again, asking (as RFC 8985's tail loss probe).
-  Duration probe = std::chrono::milliseconds(1);
+  Duration probe = std::chrono::milliseconds(8);
   // Least time to wait for an answer before everything unanswered is sent again: a busy host may
   // not schedule the other side for some milliseconds. Doubles each time.
-  Duration min_timeout = std::chrono::milliseconds(5);
+  Duration min_timeout = std::chrono::milliseconds(12);
   // The same before a round trip was measured.
   Duration first_timeout = std::chrono::milliseconds(20);
   // Longest time to wait, where the connection's ACK timeout is endless.

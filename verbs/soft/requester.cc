@@ -154,7 +154,7 @@ void Requester::acknowledge(Psn up_to, TimePoint now) noexcept {
   silences_ = 0;
   if (unacked_ == up_to) return;
   if (timing_ && before(timed_, up_to)) {
-    rtt_.sample(now - timed_at_);
+    rtt_.sample(now - timed_at_, config_.tuning.ack_delay);
     timing_ = false;
   }
   std::uint64_t bytes = 0;

@@ -1,4 +1,7 @@
 // Round trips measured, and how long to wait for an answer (RFC 6298, without its one second).
+//
+// The far end may have kept the answer back for a known time: a sample that is longer by so much
+// than the shortest is taken to include it (as RFC 9002, section 5.3).
 #pragma once
 
 #include <algorithm>
@@ -11,8 +14,11 @@ namespace ipoverbs::verbs::soft {
 
 class RttEstimator {
  public:
-  // A round trip of a packet that was sent once (Karn's rule).
-  void sample(Duration round_trip) {
+  // A round trip of a packet that was sent once (Karn's rule); `ack_delay` is what the far end may
+  // have kept its answer back.
+  void sample(Duration round_trip, Duration ack_delay) {
+    shortest_ = measured_ ? std::min(shortest_, round_trip) : round_trip;
+    if (round_trip >= shortest_ + ack_delay) round_trip -= ack_delay;
     if (!measured_) {
       smoothed_ = round_trip;
       variation_ = round_trip / 2;
@@ -30,6 +36,7 @@ class RttEstimator {
   [[nodiscard]] Duration timeout() const { return smoothed_ + 4 * variation_; }
 
  private:
+  Duration shortest_{};
   Duration smoothed_{};
   Duration variation_{};
   bool measured_ = false;
