@@ -46,6 +46,8 @@ class SlabPool {
   static void add_reference(Slab& slab) noexcept { ++slab.references; }
   void release(Slab& slab) noexcept;
   [[nodiscard]] std::uint32_t free_count() const noexcept { return free_count_; }
+  // Less than half of them are free.
+  [[nodiscard]] bool is_short() const noexcept { return 2 * free_count_ < slabs_.size(); }
 
  private:
   MappedMemory memory_;

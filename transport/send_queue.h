@@ -8,11 +8,16 @@
 // request completes.
 //
 // Signalling. Unsignalled work requests before a signalled one are complete when that one is
-// (in-order completion of a send queue). The last of a chain is always signalled, and within a
-// chain each signal_interval-th, so that no slab waits for traffic to come:
+// (in-order completion of a send queue). A completion costs both ends something, the software
+// device's an acknowledgement; so only such a request is signalled that is
 //
-//   chain of messages     1   2 .. 16   17 .. 32      (signal_interval 16)
-//   signalled             1   last      16th, last
+//   the signal_interval-th since the last one that was,
+//   or the last of a chain, and a quarter of the window is in flight unsignalled, or slabs are
+//   short,
+//   or a Control message.
+//
+// What was sent last before a pause therefore keeps its slab; a worker's tick sends a Control
+// message after it.
 //
 // Every work request is marked solicited: a receiver that sleeps has armed its queue for solicited
 // completions only, so that its own sends do not wake it.
@@ -94,6 +99,8 @@ class SendQueue {
   void abandon() noexcept;
 
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return head_ - tail_; }
+  // Messages posted since the last that was signalled.
+  [[nodiscard]] std::uint32_t unsignalled() const noexcept { return unsignalled_; }
   [[nodiscard]] std::uint32_t bytes_in_flight() const noexcept { return bytes_in_flight_; }
   // Since construction.
   struct Totals {
@@ -139,6 +146,7 @@ class SendQueue {
   void extend(Slab& slab, std::span<std::byte> frame) noexcept;
   void add_element(Slab& slab, std::span<std::byte> frame) noexcept;
   void prepare(std::uint32_t index) noexcept;
+  [[nodiscard]] bool wants_signal(const Message& message, bool last) const noexcept;
   void give_back(Message& message) noexcept;
   void count_posted(std::uint32_t posted) noexcept;
   [[gnu::cold]] void drop_refused(std::uint32_t posted) noexcept;
@@ -155,6 +163,7 @@ class SendQueue {
   bool open_ = false;  // the last staged message takes more frames
   bool failed_ = false;
   std::uint32_t unsignalled_ = 0;
+  std::uint32_t bytes_unsignalled_ = 0;
   std::uint32_t bytes_in_flight_ = 0;
   std::array<ibv_send_wr, kMaxChain> requests_{};
   std::array<Staged, kMaxChain> chain_{};

@@ -98,10 +98,18 @@ void SendQueue::prepare(std::uint32_t index) noexcept {
   request.next = last ? nullptr : &requests_[index + 1];
   request.num_sge = chain_[index].gather_count;
   request.send_flags = IBV_SEND_SOLICITED;
-  if (last || ++unsignalled_ >= limits_.signal_interval) {
+  const Message& message = place(head_ - staged_ + index);
+  ++unsignalled_;
+  bytes_unsignalled_ += message.bytes;
+  if (wants_signal(message, last)) {
     request.send_flags |= IBV_SEND_SIGNALED;
-    unsignalled_ = 0;
+    unsignalled_ = bytes_unsignalled_ = 0;
   }
+}
+
+bool SendQueue::wants_signal(const Message& message, bool last) const noexcept {
+  if (unsignalled_ >= limits_.signal_interval || message.packets == 0) return true;
+  return last && (bytes_unsignalled_ >= limits_.window_bytes / 4 || slabs_.is_short());
 }
 
 bool SendQueue::flush() noexcept {

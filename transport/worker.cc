@@ -1,6 +1,5 @@
 #include "transport/worker.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -8,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include <fmt/format.h>
 
@@ -62,6 +60,10 @@ Worker::Worker(verbs::Device& device, int tun_queue, unsigned index, const Optio
       receive_requests_(kPollBatch),
       receive_elements_(kPollBatch),
       peer_gauges_(options.peers.size()) {
+  completions_->watch(epoll_, static_cast<std::uint32_t>(Source::Completions));
+  epoll_.add(command_bell_.fd(), static_cast<std::uint32_t>(Source::Commands));
+  epoll_.add(tick_timer_.fd(), static_cast<std::uint32_t>(Source::Tick));
+  tick_timer_.set_every(kTick);
   if (!device.capabilities().has_srq()) return;
   shared_receives_ = device.create_shared_receive_queue(
       std::min(kSharedReceiveDepth, device.capabilities().max_srq_wr));
@@ -144,7 +146,6 @@ void Worker::wait(TimePoint now) noexcept {
   });
   const bool for_all = blocked || slabs_.free_count() == 0;
   if (!armed_ || (for_all && !armed_for_all_)) {
-    completions_->consume_events();
     if (ibv_req_notify_cq(completions_->raw(), for_all ? 0 : 1) != 0) return;
     armed_ = true;
     armed_for_all_ = for_all;
@@ -153,30 +154,48 @@ void Worker::wait(TimePoint now) noexcept {
       return;
     }
   }
-  sleep(now);
+  sleep();
 }
 
-void Worker::sleep(TimePoint now) noexcept {
-  const short tun_events = may_read() ? POLLIN : 0;
-  std::array<pollfd, 3> fds{
-      {{completions_->fd(), POLLIN, 0}, {command_bell_.fd(), POLLIN, 0}, {tun_, tun_events, 0}}};
-  const auto left = std::max<Duration>(next_tick_ - now, Duration{0});
-  const timespec timeout{.tv_sec = left / std::chrono::seconds(1),
-                         .tv_nsec = (left % std::chrono::seconds(1)).count()};
-  // A TUN that is unread on purpose, or whose interface is gone (POLLERR comes unasked), must not
-  // make poll return at once for ever.
-  const nfds_t count = tun_events != 0 ? 3 : 2;
-  if (::ppoll(fds.data(), count, &timeout, nullptr) <= 0) return;
-  if (fds[0].revents != 0) {
-    completions_->consume_events();
-    armed_ = false;
+void Worker::sleep() noexcept {
+  // A TUN that is unread on purpose, or whose interface is gone (EPOLLERR comes unasked), must not
+  // end the sleep at once for ever.
+  watch_tun(may_read());
+  std::array<epoll_event, 6> events;
+  bool tun_ready = false;
+  for (const epoll_event& event : epoll_.wait(events)) {
+    switch (static_cast<Source>(event.data.u32)) {
+      case Source::Completions:
+        completions_->consume_events();
+        armed_ = false;
+        break;
+      case Source::Commands:
+        command_bell_.silence();
+        break;
+      case Source::Tun:
+        tun_ready = true;
+        break;
+      case Source::Tick:
+        tick_timer_.consume();
+        next_tick_ = TimePoint{};
+        armed_ = false;  // polls, should a peer have sent something unsolicited
+        break;
+    }
   }
-  if (fds[1].revents != 0) command_bell_.silence();
   // While it is armed nothing has come to the completion queue but ends of our own sends.
   const bool sending =
       std::ranges::any_of(links_, [](const auto& link) { return link->sends.in_flight() > 0; });
-  look_.completions = !armed_ || sending;
-  look_.tun = tun_events == 0 || fds[2].revents != 0;
+  look_ = {.completions = !armed_ || sending, .tun = tun_ready || !watching_tun_};
+}
+
+void Worker::watch_tun(bool watch) noexcept {
+  if (watch == watching_tun_) return;
+  if (watch) {
+    watching_tun_ = epoll_.try_add(tun_, static_cast<std::uint32_t>(Source::Tun));
+  } else {
+    epoll_.remove(tun_);
+    watching_tun_ = false;
+  }
 }
 
 void Worker::tick(TimePoint now) noexcept {
@@ -187,10 +206,12 @@ void Worker::tick(TimePoint now) noexcept {
     link->gauges->receive_window.set(link->grantor.window());
     link->gauges->queued_packets.set(link->waiting.count());
     if (!link->active) continue;
+    // The last messages before a pause are given back by a Control message after them.
+    const Duration quiet = link->sends.unsignalled() > 0 ? kTick : options_.keepalive;
     if (now - link->last_received > options_.dead_time) {
       fail(*link, fmt::format("nothing was received for {} ms",
                               options_.dead_time / std::chrono::milliseconds(1)));
-    } else if (now - link->last_sent >= options_.keepalive && !link->waits_for_first) {
+    } else if (now - link->last_sent >= quiet && !link->waits_for_first) {
       send_control(*link);
       flush(*link, now);
     }

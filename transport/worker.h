@@ -10,6 +10,9 @@
 //   that are due, and everything that waits is posted a tick, a few times a second: keepalives,
 //   dead peers, gauges
 //
+// A packet that comes after a pause is most likely alone: it is read and sent without asking the
+// TUN for a second one, which costs a system call; if there is one, the next turn reads all.
+//
 // When a turn left nothing to be done (fewer completions than were asked for, the TUN read until it
 // was empty) and no work was seen for options.spin, the worker arms the completion queue, polls it
 // once more (what arrived before the arming made no event) and sleeps until a completion, a packet,
@@ -39,8 +42,10 @@
 
 #include "core/bounded.h"
 #include "core/clock.h"
+#include "core/epoll.h"
 #include "core/fd.h"
 #include "core/log.h"
+#include "core/timer.h"
 #include "transport/buffers.h"
 #include "transport/counters.h"
 #include "transport/link.h"
@@ -112,7 +117,8 @@ class Worker {
   // worker.cc: the loop and what it waits for
   void run() noexcept;
   void wait(TimePoint now) noexcept;
-  void sleep(TimePoint now) noexcept;
+  void sleep() noexcept;
+  void watch_tun(bool watch) noexcept;
   void tick(TimePoint now) noexcept;
   // worker_links.cc: commands
   void run_commands() noexcept;
@@ -194,11 +200,16 @@ class Worker {
   Look look_;
   bool completions_left_ = false;  // the last turn found as many as it asked for
   bool packets_left_ = false;      // it did not see the end of the TUN's queue
+  enum class Source : std::uint8_t { Completions, Commands, Tun, Tick };  // that end a sleep
+  Epoll epoll_;
+  Timer tick_timer_;
+  bool watching_tun_ = false;
   bool armed_ = false;
   bool armed_for_all_ = false;
   bool tun_failed_ = false;  // a read failed: not tried again before the next tick
   TimePoint now_{};          // of this turn
   TimePoint last_work_{};
+  TimePoint last_packet_{};  // was read from the TUN
   TimePoint next_tick_{};
 
   Counters counters_;

@@ -11,6 +11,10 @@ namespace ipoverbs::transport {
 
 namespace {
 
+// After so long without one, a packet is taken to come alone. Longer than a turn takes; shorter
+// than a round trip.
+constexpr Duration kPause = std::chrono::microseconds(50);
+
 // What the far end must be able to deliver for this header, as bits of Capability.
 std::uint32_t needed_capabilities(const tun::VirtioNetHeader& header) {
   std::uint32_t needed = 0;
@@ -88,8 +92,9 @@ bool Worker::ensure_room() noexcept {
 }
 
 int Worker::read_tun() noexcept {
+  const std::uint32_t most = now_ - last_packet_ < kPause ? kTunBatch : 1;
   std::uint32_t packets = 0;
-  while (packets < kTunBatch) {
+  while (packets < most) {
     if (!may_read() || !ensure_room()) {
       counters_.add(has_memory() ? Counter::TxStallCredit : Counter::TxStallMemory);
       break;
@@ -111,6 +116,7 @@ int Worker::read_tun() noexcept {
     }
     route(frame, static_cast<std::size_t>(n) - sizeof(tun::VirtioNetHeader));
   }
+  if (packets > 0) last_packet_ = now_;
   packets_left_ = packets == kTunBatch;
   return static_cast<int>(packets);
 }
