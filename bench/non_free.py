@@ -10,7 +10,7 @@ import re
 import subprocess
 from typing import NamedTuple
 
-from bench.debian import install
+from bench.debian import apt_get, install
 from bench.progress import say
 
 FILE = pathlib.Path("/etc/apt/sources.list.d/ipoverbs-non-free.list")
@@ -82,11 +82,10 @@ def _know_non_free():
             FILE.write_text(line, encoding="ascii")
         except OSError as error:
             return f"no apt source for Debian's non-free: {error}"
-    done = subprocess.run(["apt-get", "-q", "-o", "DPkg::Lock::Timeout=600", "update"],
-                          capture_output=True, text=True, check=False, timeout=900)
-    if done.returncode != 0 and line:
+    reason = apt_get("update")
+    if reason and line:
         FILE.unlink()
-    return None if done.returncode == 0 else f"apt-get update: {(done.stderr.strip() or 'failed').splitlines()[-1]}"
+    return reason and f"apt-get update: {reason}"
 
 
 def install_non_free(package, program=None):

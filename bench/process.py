@@ -14,11 +14,10 @@ class Process:
         self.argv = argv
         self.output = pathlib.Path(output)
         self._accountant = accountant
-        join = accountant.joins(group)
         with open(self.output, "wb") as out, open(self.errors, "wb") as err:
             # setpriv: the kernel kills it when this process ends, however that ends.
-            self._popen = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *argv], stdin=subprocess.DEVNULL,
-                                           stdout=out, stderr=err, preexec_fn=join, env=env)
+            self._popen = subprocess.Popen([*accountant.words(group), "setpriv", "--pdeathsig", "KILL", *argv],
+                                           stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env)
         accountant.started(group, self.pid)
 
     @property
