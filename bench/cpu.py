@@ -3,6 +3,10 @@
 Where the machine has them, a group is a cgroup, so that nothing a process forks can escape: version 1's
 cpuacct, or version 2's cpu.stat. Elsewhere /proc/PID/stat is added up, children that were waited for included;
 a daemon's still running child is then missing.
+
+What this can't know: work in softirq (veth, the IP stack, TCP's acknowledgements) is charged to whichever process it
+happens to interrupt, or, in ksoftirqd and kernel threads, to nobody. On a veth pair the sender's system call carries
+a packet far into the receiving side's stack: the sum of both sides says more than either.
 """
 
 import os

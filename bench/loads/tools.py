@@ -14,6 +14,7 @@ from bench.non_free import install_non_free
 from bench.progress import say
 
 SLACK = 15  # seconds that a tool may take beyond its own time
+PATIENCE = 15  # seconds until a server listens: on a busy machine
 
 
 def has_netperf():
@@ -57,7 +58,7 @@ def serving(world, argv, port, udp=False):
     server = world.start("b", argv, role="load")
     try:
         has_socket = world.has_socket if udp else world.listens
-        if not world.within(5, lambda: server.ended() is not None or has_socket("b", port)) or server.ended():
+        if not world.within(PATIENCE, lambda: server.ended() is not None or has_socket("b", port)) or server.ended():
             raise LoadFailed(f"{argv[0]} does not serve: {server.last_words()}")
         yield server
     finally:
