@@ -99,6 +99,7 @@ Responder::Failure Responder::place(std::span<const std::byte> payload) noexcept
     return refuse(NakCode::InvalidRequest, IBV_WC_LOC_LEN_ERR);
   }
   received_ += payload.size();
+  unanswered_ += payload.size();
   while (!payload.empty()) {
     const ibv_sge& sge = taken_.sge[sge_];
     const std::size_t n = std::min<std::size_t>(payload.size(), sge.length - sge_offset_);
@@ -146,7 +147,8 @@ void Responder::complete(const Packet& packet) noexcept {
 
 // Whether what is due is an ACK that may still wait for company.
 bool Responder::waits(TimePoint now) noexcept {
-  if (due_ != Due::Ack || asks_ >= kAtOnce || config_.ack_delay == Duration{0}) return false;
+  if (due_ != Due::Ack || config_.ack_delay == Duration{0}) return false;
+  if (asks_ >= kAtOnce || unanswered_ > config_.mtu) return false;
   if (!ack_at_) ack_at_ = now + config_.ack_delay;
   return now < *ack_at_;
 }
@@ -185,6 +187,7 @@ void Responder::transmit(TimePoint now, const Path& path, Burst& burst, bool com
   burst.add(path, packet, {}, 0, 0);
   due_ = Due::Nothing;
   asks_ = 0;
+  unanswered_ = 0;
   ack_at_.reset();
 }
 

@@ -13,7 +13,9 @@
 //
 // A lone ACK waits for company, ack_delay at most: the answer of an application often follows on
 // the heels of a message, and a datagram of its own would cost both hosts as much as that answer.
-// What doesn't wait: an ACK when a second one is asked for, one for a packet that came twice, NAKs.
+// What doesn't wait: an ACK when a second one is asked for, or when more than a packet's worth of
+// bytes came since the last (the sender's window may have closed over them), one for a packet that
+// came twice, NAKs.
 //
 // Errors (on_request() returns a failure) send their NAK and end the connection:
 //
@@ -99,6 +101,7 @@ class Responder {
   Due due_ = Due::Nothing;
   NakCode fatal_ = NakCode::InvalidRequest;
   std::uint32_t asks_ = 0;           // packets that asked since the last answer
+  std::uint64_t unanswered_ = 0;     // bytes since the last answer
   std::optional<TimePoint> ack_at_;  // an ACK waits until then
   Silence silence_ = Silence::None;  // what was said, and is not to be repeated
   bool dropped_ = false;             // a packet beyond expected_, since the last one in order

@@ -110,6 +110,13 @@ TEST_F(PatientResponderTest, SecondAskIsAnsweredAtOnce) {
   EXPECT_EQ(responder_.deadline(), now_ + kDelay);
 }
 
+TEST_F(PatientResponderTest, ManyBytesAreAnsweredAtOnce) {
+  post(8, 2 * kMtu);
+  while (queue_.front().id != 8) queue_.pop();
+  EXPECT_EQ(answer(request(SendFirst, 10, bytes(kMtu))), "");
+  EXPECT_EQ(answer(request(SendLast, 11, bytes(1), true)), "ack 11 msn 1");
+}
+
 TEST_F(PatientResponderTest, WhatTellsOfLossDoesNotWait) {
   EXPECT_EQ(answer(request(SendOnly, 10, bytes(4))), "");
   EXPECT_EQ(answer(request(SendOnly, 10, bytes(4), true)), "ack 10 msn 1");
