@@ -109,7 +109,7 @@ void SendQueue::prepare(std::uint32_t index) noexcept {
 
 bool SendQueue::wants_signal(const Message& message, bool last) const noexcept {
   if (unsignalled_ >= limits_.signal_interval || message.packets == 0) return true;
-  return last && (bytes_unsignalled_ >= limits_.window_bytes / 4 || slabs_.is_short());
+  return last && (bytes_unsignalled_ >= kUnsignalledBytes || slabs_.is_short());
 }
 
 bool SendQueue::flush() noexcept {
