@@ -98,8 +98,8 @@ void SendQueue::take_inline(const ibv_send_wr& request) noexcept {
                             .lkey = 0};
 }
 
-ReceiveQueue::ReceiveQueue(std::uint32_t depth, std::uint32_t max_sge)
-    : depth_(depth), max_sge_(max_sge), requests_(depth) {
+ReceiveQueue::ReceiveQueue(std::uint32_t depth, std::uint32_t max_sge, Order order)
+    : depth_(depth), max_sge_(max_sge), order_(order), requests_(depth) {
   assert(depth > 0 && max_sge <= kMaxReceiveSge);
 }
 

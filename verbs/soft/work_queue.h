@@ -90,18 +90,27 @@ struct ReceiveRequest {
 // Of one queue pair, or shared by several: those of a completion queue, so that one thread uses it.
 class ReceiveQueue {
  public:
-  ReceiveQueue(std::uint32_t depth, std::uint32_t max_sge);
+  // Which request is taken next. A queue pair's own are taken in the order of posting. Those of a
+  // shared queue go to whichever queue pair needs one, so that their owner knows them by wr_id
+  // alone: there the one posted last is taken, whose memory is still in the cache.
+  enum class Order : std::uint8_t { OldestFirst, NewestFirst };
+  ReceiveQueue(std::uint32_t depth, std::uint32_t max_sge, Order order = Order::OldestFirst);
 
   // 0 or an errno value.
   [[nodiscard]] int post(const ibv_recv_wr& request, const MemoryTable& memory) noexcept;
   [[nodiscard]] bool empty() const noexcept { return head_ == tail_; }
-  // The oldest; not empty.
-  [[nodiscard]] const ReceiveRequest& front() const noexcept { return requests_[head_ % depth_]; }
-  void pop() noexcept { ++head_; }
+  // The next to be taken; not empty.
+  [[nodiscard]] const ReceiveRequest& front() const noexcept {
+    return requests_[(newest_first() ? tail_ - 1 : head_) % depth_];
+  }
+  void pop() noexcept { newest_first() ? --tail_ : ++head_; }
 
  private:
+  [[nodiscard]] bool newest_first() const noexcept { return order_ == Order::NewestFirst; }
+
   std::uint32_t depth_;
   std::uint32_t max_sge_;
+  Order order_;
   RequestIndex head_ = 0;
   RequestIndex tail_ = 0;
   std::vector<ReceiveRequest> requests_;

@@ -95,7 +95,7 @@ void Worker::keep_alarm(TimePoint now) noexcept {
 }
 
 SharedReceives::SharedReceives(ibv_context& owner, const MemoryTable& memory, std::uint32_t depth)
-    : ibv_srq{}, memory_(memory), queue_(depth, 1) {
+    : ibv_srq{}, memory_(memory), queue_(depth, 1, ReceiveQueue::Order::NewestFirst) {
   context = &owner;
 }
 

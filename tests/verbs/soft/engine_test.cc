@@ -370,6 +370,8 @@ TEST_F(EngineTest, SharedReceivesServeTwoQueuePairs) {
         std::ranges::equal(memory_b_.subspan(wc.wr_id * 8192, 8000), memory_a_.first(8000)));
   }
   EXPECT_EQ(by_qp, (std::map<std::uint32_t, int>{{0x51, 2}, {0x52, 1}}));
+  // The receive posted last, whose memory is warmest, is taken first.
+  EXPECT_EQ(done_b_[0].wr_id, 3U);
   // An error leaves the shared queue's receives alone.
   b1.to_error();
   run();
