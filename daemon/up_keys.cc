@@ -239,13 +239,21 @@ std::vector<Group> up_table() {
               d.command.options.transport.window_bytes = static_cast<std::uint32_t>(
                   accept(s, parse_bytes(s.value, {64U << 10, 1U << 30})));
             }},
-           {{"checksum", "auto|full",
+           {{"checksum", "auto|full|full-separate",
              "partial checksums: completed and verified end to end (full), or passed through, "
-             "guarded by the link's own check (auto) (default full)"},
+             "guarded by the link's own check (auto); full-separate never sums while it copies, "
+             "for comparison (default full)"},
             [](D d, S s) {
-              const std::size_t choice = accept(s, parse_choice(s.value, {"auto", "full"}));
+              constexpr std::array kChoices{transport::Checksum::Auto, transport::Checksum::Full,
+                                            transport::Checksum::FullSeparate};
               d.command.options.transport.checksum =
-                  choice == 0 ? transport::Checksum::Auto : transport::Checksum::Full;
+                  kChoices.at(accept(s, parse_choice(s.value, {"auto", "full", "full-separate"})));
+            }},
+           {{"copy-break", "BYTES",
+             "packets up to this size are copied together, larger ones gathered where they lie, "
+             "0..65535 (default 0)"},
+            [](D d, S s) {
+              d.command.options.transport.copy_break = number<std::uint32_t>(s, {0, 65535});
             }},
            {{"spin", "TIME", "poll so long after work before sleeping, 0..1s (default 0)"},
             [](D d, S s) { d.command.options.transport.spin = time(s, {0s, 1s}); }},

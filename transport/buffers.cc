@@ -34,6 +34,25 @@ void SlabPool::release(Slab& slab) noexcept {
   ++free_count_;
 }
 
+bool SlabCursor::has(std::size_t bytes) const noexcept {
+  if (pool_.free_count() > 0) return true;
+  return slab_ != nullptr && (slab_->references == 1 || at_ + bytes <= slab_->bytes.size());
+}
+
+bool SlabCursor::ensure(std::size_t bytes) noexcept {
+  if (slab_ != nullptr && at_ + bytes <= slab_->bytes.size()) return true;
+  at_ = 0;
+  if (slab_ != nullptr && slab_->references == 1) return true;
+  reset();
+  slab_ = pool_.take();
+  return slab_ != nullptr;
+}
+
+void SlabCursor::reset() noexcept {
+  if (slab_ != nullptr) pool_.release(*slab_);
+  slab_ = nullptr;
+}
+
 std::uint32_t ReceiveBuffers::grow(std::uint32_t count) {
   const std::uint32_t first = this->count();
   MappedMemory memory(count * kBufferBytes);

@@ -57,6 +57,37 @@ class SlabPool {
   std::uint32_t free_count_ = 0;
 };
 
+// A slab that is being filled, from its beginning to its end.
+class SlabCursor {
+ public:
+  explicit SlabCursor(SlabPool& pool) noexcept : pool_(pool) {}
+  ~SlabCursor() { reset(); }
+  SlabCursor(const SlabCursor&) = delete;
+  SlabCursor& operator=(const SlabCursor&) = delete;
+
+  // Sees to it that `bytes`, at most a slab's, are free: in the slab at hand, in the same from its
+  // beginning if nobody else needs it any more (the warmest memory there is), or in another. False
+  // if there is none; then the one at hand is gone.
+  [[nodiscard]] bool ensure(std::size_t bytes) noexcept;
+  // Whether ensure() would find room.
+  [[nodiscard]] bool has(std::size_t bytes) const noexcept;
+  // After ensure(): the slab, and its next `bytes`.
+  [[nodiscard]] Slab& slab() const noexcept { return *slab_; }
+  [[nodiscard]] std::span<std::byte> next(std::size_t bytes) const noexcept {
+    return slab_->bytes.subspan(at_, bytes);
+  }
+  // What lies in the slab up to the end of `used` is taken.
+  void advance_past(std::span<const std::byte> used) noexcept {
+    at_ = static_cast<std::size_t>(used.data() - slab_->bytes.data()) + used.size();
+  }
+  void reset() noexcept;
+
+ private:
+  SlabPool& pool_;
+  Slab* slab_ = nullptr;
+  std::size_t at_ = 0;
+};
+
 class ReceiveBuffers {
  public:
   // A multiple of 64 that is no multiple of a page: buffers whose addresses share their low twelve

@@ -12,6 +12,7 @@
 
 #include "csum/packet.h"
 #include "transport/buffers.h"
+#include "transport/copy.h"
 
 namespace ipoverbs::transport {
 
@@ -30,7 +31,8 @@ class FrameQueue {
   // Copies a whole frame of a packet; with `checksum`, completes that of the packet on the copy.
   // Data path.
   [[nodiscard]] Push push(std::span<const std::byte> frame,
-                          std::optional<csum::ChecksumPlace> checksum) noexcept;
+                          const std::optional<csum::ChecksumPlace>& checksum,
+                          Summing summing) noexcept;
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
   // The oldest frame, in slab(); not on an empty queue.

@@ -1,27 +1,19 @@
-#include <algorithm>
-
 #include "transport/frame_queue.h"
 
 namespace ipoverbs::transport {
 
 FrameQueue::Push FrameQueue::push(std::span<const std::byte> frame,
-                                  std::optional<csum::ChecksumPlace> checksum) noexcept {
+                                  const std::optional<csum::ChecksumPlace>& checksum,
+                                  Summing summing) noexcept {
   if (slab_ == nullptr) {
     slab_ = slabs_.take();
     if (slab_ == nullptr) return Push::Full;
     begin_ = end_ = 0;
   }
   if (end_ + frame.size() > slab_->bytes.size()) return Push::Full;
-  const std::span<std::byte> to = slab_->bytes.subspan(end_, frame.size());
-  if (checksum) {
-    std::ranges::copy(frame.first(kFrameHeader), to.begin());
-    if (csum::copy_and_complete(to.subspan(kFrameHeader), frame.subspan(kFrameHeader), *checksum) !=
-        csum::Completion::done) {
-      if (count_ == 0) clear();
-      return Push::BadChecksum;
-    }
-  } else {
-    std::ranges::copy(frame, to.begin());
+  if (!copy_frame(slab_->bytes.subspan(end_, frame.size()), frame, checksum, summing)) {
+    if (count_ == 0) clear();
+    return Push::BadChecksum;
   }
   end_ += frame.size();
   ++count_;

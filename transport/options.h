@@ -23,8 +23,10 @@ struct PeerOptions {
 
 // Who sees to it that a packet's checksum is complete somewhere on its way.
 enum class Checksum : std::uint8_t {
-  Auto,  // nobody: a partial checksum crosses as it is, and the link's own check guards it
-  Full,  // the sender completes it, the receiver verifies it and makes it partial again
+  Auto,          // nobody: a partial checksum crosses as it is, and the link's own check guards it
+  Full,          // the sender completes it, the receiver verifies it and makes it partial again
+  FullSeparate,  // the same, but where packets are copied, the sum is a pass of its own: for
+                 // comparison
 };
 
 enum class Multicast : std::uint8_t {
@@ -40,6 +42,8 @@ struct Options {
   verbs::PathOptions path;
   Multicast multicast = Multicast::Off;
   Checksum checksum = Checksum::Full;
+  // Packets of at most so many bytes are copied together instead of gathered where they lie.
+  std::uint32_t copy_break = 0;
   // Bits of Capability (transport/hello.h): what the TUN here was seen to deliver. Peers are told.
   std::uint32_t capabilities = 0;
 

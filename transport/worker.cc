@@ -74,7 +74,6 @@ Worker::Worker(verbs::Device& device, int tun_queue, unsigned index, const Optio
 Worker::~Worker() {
   stop();
   links_.clear();
-  if (slab_ != nullptr) slabs_.release(*slab_);
 }
 
 void Worker::start() {

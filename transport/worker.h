@@ -146,12 +146,13 @@ class Worker {
   int transmit(TimePoint now, bool from_tun) noexcept;
   int read_tun() noexcept;
   [[nodiscard]] bool may_read() const noexcept;
-  [[nodiscard]] bool has_memory() const noexcept;
-  [[nodiscard]] bool ensure_room() noexcept;
   void drain_waiting(Link& link) noexcept;
   void route(std::span<std::byte> frame, std::size_t packet_length) noexcept;
   void send_to_all(std::span<std::byte> frame) noexcept;
   bool send(Link& link, std::span<std::byte> frame) noexcept;
+  [[nodiscard]] Summing summing() const noexcept {
+    return options_.checksum == Checksum::FullSeparate ? Summing::Separate : Summing::Fused;
+  }
   [[nodiscard]] std::optional<csum::ChecksumPlace> checksum_to_complete(
       const tun::VirtioNetHeader& header) const noexcept;
   [[nodiscard]] Link* link_to(PeerIndex peer, std::span<const std::byte> packet) noexcept;
@@ -173,8 +174,8 @@ class Worker {
   ReceiveBuffers buffers_;
   CreditPool credits_;
 
-  Slab* slab_ = nullptr;  // being filled
-  std::size_t cursor_ = 0;
+  SlabCursor reading_{slabs_};  // what the TUN is read into
+  SlabCursor copying_{slabs_};  // what small packets are copied to
 
   std::vector<std::unique_ptr<Link>> links_;
   std::unordered_map<std::uint32_t, Link*> by_queue_pair_;

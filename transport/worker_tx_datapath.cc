@@ -45,6 +45,12 @@ std::size_t largest_segment(const tun::VirtioNetHeader& header, std::span<const 
   return std::min(packet.size(), headers + header.gso_size.value());
 }
 
+// Completes the checksum of the packet in `frame`, if that is due. False if it does not fit.
+bool complete(std::span<std::byte> frame, const std::optional<csum::ChecksumPlace>& checksum) {
+  return !checksum ||
+         csum::complete(frame.subspan(kFrameHeader), *checksum) == csum::Completion::done;
+}
+
 }  // namespace
 
 int Worker::transmit(TimePoint now, bool from_tun) noexcept {
@@ -62,13 +68,8 @@ int Worker::transmit(TimePoint now, bool from_tun) noexcept {
   return work;
 }
 
-bool Worker::has_memory() const noexcept {
-  if (slabs_.free_count() > 0) return true;
-  return slab_ != nullptr && (slab_->references == 1 || cursor_ + kMaxFrame <= slab_->bytes.size());
-}
-
 bool Worker::may_read() const noexcept {
-  if (tun_failed_ || !has_memory()) return false;
+  if (tun_failed_ || !reading_.has(kMaxFrame)) return false;
   // With no session to stall, packets are read and dropped with a reason.
   bool any_active = false;
   for (const auto& link : links_) {
@@ -79,27 +80,15 @@ bool Worker::may_read() const noexcept {
   return !any_active;
 }
 
-bool Worker::ensure_room() noexcept {
-  if (slab_ != nullptr && cursor_ + kMaxFrame <= slab_->bytes.size()) return true;
-  if (slab_ != nullptr && slab_->references == 1) {
-    cursor_ = 0;  // nobody else needs it: the warmest memory there is
-    return true;
-  }
-  if (slab_ != nullptr) slabs_.release(*slab_);
-  slab_ = slabs_.take();
-  cursor_ = 0;
-  return slab_ != nullptr;
-}
-
 int Worker::read_tun() noexcept {
   const std::uint32_t most = now_ - last_packet_ < kPause ? kTunBatch : 1;
   std::uint32_t packets = 0;
   while (packets < most) {
-    if (!may_read() || !ensure_room()) {
-      counters_.add(has_memory() ? Counter::TxStallCredit : Counter::TxStallMemory);
+    if (!may_read() || !reading_.ensure(kMaxFrame)) {
+      counters_.add(reading_.has(kMaxFrame) ? Counter::TxStallCredit : Counter::TxStallMemory);
       break;
     }
-    const std::span<std::byte> frame = slab_->bytes.subspan(cursor_, kMaxFrame);
+    const std::span<std::byte> frame = reading_.next(kMaxFrame);
     const ssize_t n = ::read(tun_, frame.subspan(kTunOffset).data(), frame.size() - kTunOffset);
     if (n < 0) {
       if (errno != EAGAIN && errno != EINTR) {
@@ -163,8 +152,8 @@ void Worker::send_to_all(std::span<std::byte> frame) noexcept {
     std::span<std::byte> copy = frame;
     if (copies > 0) {
       // Each message writes its own grants into the frame, so each has a frame of its own.
-      if (!ensure_room()) break;
-      copy = slab_->bytes.subspan(cursor_, frame.size());
+      if (!reading_.ensure(frame.size())) break;
+      copy = reading_.next(frame.size());
       if (copy.data() != frame.data()) std::ranges::copy(frame, copy.begin());
     }
     if (send(*link, copy)) ++copies;
@@ -188,8 +177,11 @@ bool Worker::send(Link& link, std::span<std::byte> frame) noexcept {
   }
   const auto checksum = checksum_to_complete(header.offload);
   if (checksum) set_flags(frame, kChecksumComplete);
-  if (!link.waiting.empty() || !link.sends.takes(*slab_, frame, link.may_open())) {
-    switch (link.waiting.push(frame, checksum)) {
+  const bool copies = packet.size() <= options_.copy_break && copying_.ensure(frame.size());
+  SlabCursor& from = copies ? copying_ : reading_;
+  const std::span<std::byte> whole = copies ? copying_.next(frame.size()) : frame;
+  if (!link.waiting.empty() || !link.sends.takes(from.slab(), whole, link.may_open())) {
+    switch (link.waiting.push(frame, checksum, summing())) {
       case FrameQueue::Push::Queued:
         return true;
       case FrameQueue::Push::Full:
@@ -198,14 +190,13 @@ bool Worker::send(Link& link, std::span<std::byte> frame) noexcept {
         return drop(Counter::TxDropChecksum);
     }
   }
-  if (checksum && csum::complete(frame.subspan(kFrameHeader, packet.size()), *checksum) !=
-                      csum::Completion::done) {
+  if (!(copies ? copy_frame(whole, frame, checksum, summing()) : complete(whole, checksum))) {
     return drop(Counter::TxDropChecksum);
   }
-  const auto result = link.sends.append(*slab_, frame, link.may_open());
+  const auto result = link.sends.append(from.slab(), whole, link.may_open());
   if (result == SendQueue::Append::Failed) return drop(Counter::TxDropPostFailed);
   if (result == SendQueue::Append::Opened) --link.send_credits;
-  cursor_ = static_cast<std::size_t>(frame.data() - slab_->bytes.data()) + frame.size();
+  from.advance_past(whole);
   return true;
 }
 
@@ -227,13 +218,13 @@ void Worker::drain_waiting(Link& link) noexcept {
 }
 
 void Worker::send_control(Link& link) noexcept {
-  if (!ensure_room()) return;
-  const std::span<std::byte> frame = slab_->bytes.subspan(cursor_, kFrameHeader);
+  if (!reading_.ensure(kFrameHeader)) return;
+  const std::span<std::byte> frame = reading_.next(kFrameHeader);
   // A slot must be free before credits are taken: what was taken must be sent.
   write_control_frame(frame, 0);
-  if (!link.sends.append_control(*slab_, frame)) return;
+  if (!link.sends.append_control(reading_.slab(), frame)) return;
   set_credits(frame, link.grantor.take());
-  cursor_ += frame.size();
+  reading_.advance_past(frame);
 }
 
 void Worker::flush(Link& link, TimePoint now) noexcept {

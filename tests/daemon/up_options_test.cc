@@ -65,14 +65,15 @@ TEST(UpOptions, TakesEveryKey) {
       "multicast = all\nconnect-timeout = 2s\nkeepalive = 500ms\ndead-time = 3s\n"
       "receive-buffers = 64\nsend-depth = 32\npackets-per-message = 4\n"
       "messages-per-doorbell = 8\nsignal-interval = 16\nspin = 50us\npin-workers = on\n"
-      "window-bytes = 2M\nchecksum = auto\n"
+      "window-bytes = 2M\nchecksum = full-separate\ncopy-break = 300\n"
       "control = /tmp/x.sock\nlog-level = debug\n");
   const UpOptions& o = command.options;
   const transport::Options& t = o.transport;
   EXPECT_EQ(o.device.underlay.scope, 7U);
   EXPECT_EQ(o.device.device, "rxe0");
   EXPECT_EQ(t.window_bytes, 2U << 20);
-  EXPECT_EQ(t.checksum, transport::Checksum::Auto);
+  EXPECT_EQ(t.checksum, transport::Checksum::FullSeparate);
+  EXPECT_EQ(t.copy_break, 300U);
   EXPECT_EQ(t.path.pkey, 0x8001);
   EXPECT_EQ(t.path.service_level, 3);
   EXPECT_EQ(t.path.traffic_class, 104);

@@ -247,7 +247,17 @@ TEST_F(RawPeer, WithChecksumAutoAPartialOneCrossesAsItIs) {
   EXPECT_EQ(tun.receive_record(), wanted);
 }
 
-TEST_F(RawPeer, APartialChecksumIsCompletedBeforeItIsSent) {
+// Gathered where it lies, copied and summed in one pass, or in two: the same bytes leave.
+struct Copying {
+  const char* name;
+  std::uint32_t copy_break;  // the packet has 30 bytes
+  Checksum checksum = Checksum::Full;
+};
+class RawPeerSends : public RawPeer, public testing::WithParamInterface<Copying> {};
+
+TEST_P(RawPeerSends, PartialChecksumComplete) {
+  options.checksum = GetParam().checksum;
+  options.copy_break = GetParam().copy_break;
   start();
   ASSERT_TRUE(connect());
   // From the node to the peer: addresses and ports change places, which no sum notices.
@@ -268,6 +278,12 @@ TEST_F(RawPeer, APartialChecksumIsCompletedBeforeItIsSent) {
   EXPECT_EQ(load<std::uint8_t>(frame, 5), kChecksumComplete);
   EXPECT_EQ(load<Be16>(frame, 16 + 26).value(), 0xffff);
 }
+
+INSTANTIATE_TEST_SUITE_P(Copies, RawPeerSends,
+                         testing::Values(Copying{"gathered", 0}, Copying{"gatheredJustAbove", 29},
+                                         Copying{"fused", 30},
+                                         Copying{"separate", 30, Checksum::FullSeparate}),
+                         [](const auto& p) { return p.param.name; });
 
 // On iWARP the side that dialled must send first.
 TEST_F(RawPeer, OnIwarpAnAcceptedConnectionIsSilentUntilItHears) {
