@@ -1,5 +1,8 @@
 """netperf 2.7 (omni tests): streams, transactions with percentiles, datagrams a second.
 
+TCP runs with cubic, the kernel's default and Debian's, whatever this machine's is: bbr measures the path and paces, so that
+one contestant's figure would tell more of bbr's model than of the contestant.
+
 Where there is one connection, netserver runs with -f: it serves it by itself, so that there is one process to
 account for and to end.
 """
@@ -11,6 +14,7 @@ from bench.loads.tools import client, serving, wanted, with_its_children
 from bench.tool_output import netperf_all, netperf_values
 
 PORT = 12865
+CONGESTION_CONTROL = "cubic"
 RECEIVED = "REMOTE_RECV_THROUGHPUT,REMOTE_BYTES_RECVD,ELAPSED_TIME"  # 10^6 bits/s, bytes, s
 
 
@@ -24,7 +28,7 @@ def command(contestant, test, seconds, options):
 
 
 def stream(contestant, seconds, send_bytes=16384):
-    return command(contestant, "TCP_STREAM", seconds, ["-m", str(send_bytes), "-k", RECEIVED])
+    return command(contestant, "TCP_STREAM", seconds, ["-K", CONGESTION_CONTROL, "-m", str(send_bytes), "-k", RECEIVED])
 
 
 def tcp_stream(world, contestant, seconds, send_bytes):
@@ -51,8 +55,9 @@ def round_trips(world, contestant, seconds, test):
     """(mean, p50, p99) in us; netperf's histogram has two digits. The mean is of the time that went by, so that it holds
     what TCP waited for a lost packet."""
     wish = "MEAN_LATENCY,P50_LATENCY,P99_LATENCY,THROUGHPUT"
+    tcp = ["-K", CONGESTION_CONTROL] if test == "TCP_RR" else []
     with serving(world, server(contestant), PORT):
-        values = netperf_values(client(world, command(contestant, test, seconds, ["-k", wish]), seconds))
+        values = netperf_values(client(world, command(contestant, test, seconds, [*tcp, "-k", wish]), seconds))
     rate = wanted(values.get("THROUGHPUT"), "rate") or wanted(None, "round trip")
     # Nobody sends a lost datagram again: netperf waits for it until its time is over.
     if test == "UDP_RR" and rate * values["MEAN_LATENCY"] < 0.9e6:
