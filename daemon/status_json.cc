@@ -100,6 +100,15 @@ Json to_json(const std::vector<transport::CounterValue>& counters) {
   return json;
 }
 
+// [{"from": 1024, "count": 7}]: seven had 1024 to 2047. Sizes that never were are left out.
+Json to_json(const transport::SizeHistogram::Counts& counts) {
+  Json json = Json::array();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) json.push_back({{"from", std::uint64_t{1} << i}, {"count", counts[i]}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string format_status_json(const DaemonStatus& status) {
@@ -118,6 +127,8 @@ std::string format_status_json(const DaemonStatus& status) {
       {"tun", to_json(status.tun)},
       {"peers", peers},
       {"counters", to_json(status.node.counters)},
+      {"doorbell_packets", to_json(status.node.doorbells.packets)},
+      {"doorbell_bytes", to_json(status.node.doorbells.bytes)},
       {"device_counters", to_json(status.node.device_counters)},
   };
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

@@ -39,18 +39,25 @@ struct LinkConfig {
   std::shared_ptr<LinkGauges> gauges;
 };
 
+// What the links of a worker share; it outlives them.
+struct LinkResources {
+  SlabPool& slabs;
+  CreditPool& credits;
+  DoorbellSizes& doorbells;
+};
+
 class Link {
  public:
   // `own_pool`: where there is no shared receive queue, the credits of this link's own receives.
-  Link(const LinkConfig& config, SlabPool& slabs, CreditPool& shared_pool,
+  Link(const LinkConfig& config, const LinkResources& resources,
        std::unique_ptr<CreditPool> own_pool, TimePoint now)
       : id(config.id),
         peer(config.peer),
         queue_pair(config.queue_pair),
-        pool(own_pool ? *own_pool : shared_pool),
-        sends(config.queue_pair, config.id, config.limits, slabs),
+        pool(own_pool ? *own_pool : resources.credits),
+        sends(config.queue_pair, config.id, config.limits, resources.slabs, resources.doorbells),
         grantor(pool),
-        waiting(slabs),
+        waiting(resources.slabs),
         last_received(now),
         last_sent(now),
         gauges(config.gauges),

@@ -87,6 +87,7 @@ void Node::Impl::close_device(const std::string& why) {
 
 void Node::Impl::keep_counts() {
   for (const auto& worker : fabric_->workers) {
+    past_doorbells_.add(worker->doorbells());
     for (std::size_t i = 0; i < kCounterCount; ++i) {
       past_counters_[i] += worker->counters().value(static_cast<Counter>(i));
     }

@@ -143,6 +143,7 @@ class Node::Impl final : public verbs::EventHandler {
   std::uint32_t next_link_ = 1;
   // What workers that are gone had counted.
   std::array<std::uint64_t, kCounterCount> past_counters_{};
+  DoorbellCounts past_doorbells_;
   std::vector<PeerTotals> past_totals_;
 };
 

@@ -85,6 +85,10 @@ Status Node::Impl::status(TimePoint now) const {
     }
     s.counters.push_back({to_string(counter), sum});
   }
+  s.doorbells = past_doorbells_;
+  if (fabric_) {
+    for (const auto& worker : fabric_->workers) s.doorbells.add(worker->doorbells());
+  }
   if (fabric_) s.device_counters = fabric_->device->counters();
   return s;
 }

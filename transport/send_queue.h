@@ -38,6 +38,7 @@
 
 #include "core/strong.h"
 #include "transport/buffers.h"
+#include "transport/histogram.h"
 
 namespace ipoverbs::transport {
 
@@ -61,8 +62,9 @@ class SendQueue {
     std::uint32_t window_bytes = 1U << 20;
   };
 
-  // The queue pair and the pool outlive it.
-  SendQueue(ibv_qp* queue_pair, LinkId id, const Limits& limits, SlabPool& slabs);
+  // The queue pair, the pool and the sizes outlive it; `sizes` is told of every doorbell.
+  SendQueue(ibv_qp* queue_pair, LinkId id, const Limits& limits, SlabPool& slabs,
+            DoorbellSizes& sizes);
   ~SendQueue();
   SendQueue(const SendQueue&) = delete;
   SendQueue& operator=(const SendQueue&) = delete;
@@ -159,6 +161,7 @@ class SendQueue {
   LinkId id_;
   Limits limits_;
   SlabPool& slabs_;
+  DoorbellSizes& sizes_;
   std::vector<Message> ring_;
   // Positions run freely and wrap: [tail_, head_ - staged_) are posted, the last staged_ wait.
   std::uint32_t head_ = 0;

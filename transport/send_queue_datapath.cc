@@ -128,12 +128,15 @@ bool SendQueue::flush() noexcept {
 }
 
 void SendQueue::count_posted(std::uint32_t posted) noexcept {
+  const Totals before = totals_;
   for (std::uint32_t i = 0; i < posted; ++i) {
     const Message& message = place(head_ - staged_ + i);
     (message.packets == 0 ? totals_.controls : totals_.messages) += 1;
     totals_.packets += message.packets;
     totals_.bytes += message.packet_bytes;
   }
+  sizes_.packets.add(totals_.packets - before.packets);
+  sizes_.bytes.add(totals_.bytes - before.bytes);
 }
 
 void SendQueue::drop_refused(std::uint32_t posted) noexcept {

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/ip.h"
+#include "transport/histogram.h"
 #include "verbs/device.h"
 
 namespace ipoverbs::transport {
@@ -47,6 +48,7 @@ struct Status {
   unsigned workers = 0;
   std::vector<PeerStatus> peers;
   std::vector<CounterValue> counters;         // all of them, zero or not, summed over the workers
+  DoorbellCounts doorbells;                   // summed over the workers
   std::vector<CounterValue> device_counters;  // of the device that is open, if it counts
 };
 

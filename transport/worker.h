@@ -108,6 +108,7 @@ class Worker {
   [[nodiscard]] verbs::QueuePairConfig queue_pair_config() const;
   [[nodiscard]] SendQueue::Limits send_limits() const;
   [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] const DoorbellSizes& doorbells() const { return doorbells_; }
   [[nodiscard]] const PeerGauges& peer_gauges(PeerIndex peer) const { return peer_gauges_[peer]; }
 
   // For tests, which drive a worker by hand instead of start(): one turn, and how much it did.
@@ -214,6 +215,7 @@ class Worker {
   TimePoint next_tick_{};
 
   Counters counters_;
+  DoorbellSizes doorbells_;
   std::vector<PeerGauges> peer_gauges_;
 
   EventFd command_bell_;

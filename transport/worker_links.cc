@@ -66,7 +66,8 @@ void Worker::execute(AttachLink& command) {
       own_pool = std::make_unique<CreditPool>(queue_pair_config().receive_depth - kInitialCredits -
                                               kControlReceives);
     }
-    links_.push_back(std::make_unique<Link>(config, slabs_, credits_, std::move(own_pool), now_));
+    links_.push_back(std::make_unique<Link>(config, LinkResources{slabs_, credits_, doorbells_},
+                                            std::move(own_pool), now_));
     Link& link = *links_.back();
     by_queue_pair_[config.queue_pair->qp_num] = &link;
     link.pool.session_joined();

@@ -89,6 +89,9 @@ DaemonStatus example_status() {
   status.node.workers = 2;
   status.node.peers = {connected_peer(), absent_peer()};
   status.node.counters = {{"tun_rx_packets", 1000}, {"tx_drop_no_route", 0}, {"rx_error", 1}};
+  status.node.doorbells.packets[0] = 30;
+  status.node.doorbells.packets[3] = 5;
+  status.node.doorbells.bytes[23] = 35;
   status.node.device_counters = {
       {"rx_datagrams", 500}, {"rx_drop_bad_icrc", 2}, {"rx_drop_bad_pad", 0}};
   return status;

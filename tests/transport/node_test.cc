@@ -2,6 +2,7 @@
 #include "transport/node.h"
 
 #include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -211,6 +212,13 @@ TEST_F(NodeTest, AManyPacketBurstArrivesInOrderAndNeverFindsNoReceive) {
   EXPECT_LT(a.counter(Counter::PeerTxMessages), kPackets);
   EXPECT_LE(a.counter(Counter::PeerTxDoorbells),
             a.counter(Counter::PeerTxMessages) + a.counter(Counter::PeerTxGrants));
+  // A doorbell is in one bucket of packets and in one of bytes, unless it carried grants alone.
+  const DoorbellCounts doorbells = a.node().status(now).doorbells;
+  const auto with_packets = std::reduce(doorbells.packets.begin(), doorbells.packets.end());
+  EXPECT_EQ(with_packets, std::reduce(doorbells.bytes.begin(), doorbells.bytes.end()));
+  EXPECT_GT(with_packets, 0U);
+  EXPECT_LE(with_packets, a.counter(Counter::PeerTxDoorbells));
+  EXPECT_GE(with_packets + a.counter(Counter::PeerTxGrants), a.counter(Counter::PeerTxDoorbells));
 }
 
 TEST_F(NodeTest, APeerThatWasStartedAnewReplacesItsOldSession) {
