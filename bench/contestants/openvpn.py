@@ -16,8 +16,37 @@ class Openvpn(Contestant):
         for side in SIDES:
             far = OTHER[side]
             # It can't force socket buffers: it gets no more than net.core.rmem_max and wmem_max allow.
-            world.start(side, [
-                "openvpn", "--dev-type", "tun", "--dev", world.tun, "--proto", "udp4", "--cipher", "none", "--auth", "none",
-                "--local", world.underlay_address[side], "--remote", world.underlay_address[far], "--port", "1194",
-                "--ifconfig", world.overlay4[side], world.overlay4[far], "--tun-mtu", str(setting["overlay_mtu"]),
-                "--mssfix", "0", "--fast-io", "--sndbuf", str(SOCKET_BUFFER), "--rcvbuf", str(SOCKET_BUFFER)])
+            world.start(
+                side,
+                [
+                    "openvpn",
+                    "--dev-type",
+                    "tun",
+                    "--dev",
+                    world.tun,
+                    "--proto",
+                    "udp4",
+                    "--cipher",
+                    "none",
+                    "--auth",
+                    "none",
+                    "--local",
+                    world.underlay_address[side],
+                    "--remote",
+                    world.underlay_address[far],
+                    "--port",
+                    "1194",
+                    "--ifconfig",
+                    world.overlay4[side],
+                    world.overlay4[far],
+                    "--tun-mtu",
+                    str(setting["overlay_mtu"]),
+                    "--mssfix",
+                    "0",
+                    "--fast-io",
+                    "--sndbuf",
+                    str(SOCKET_BUFFER),
+                    "--rcvbuf",
+                    str(SOCKET_BUFFER),
+                ],
+            )
