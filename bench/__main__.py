@@ -7,11 +7,10 @@ import signal
 import sys
 
 from bench import report, tables
+from bench.guest import HERE
 from bench.progress import say
+from bench.rxe_world import NoSuchDevice
 from bench.session import Session
-
-HERE = "rxe-here"  # this is the guest, and the host shows what it brings
-DEVICES = ("auto", "soft", "rxe", HERE)
 
 
 def parse(argv):
@@ -23,11 +22,17 @@ def parse(argv):
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--report")
-    parser.add_argument("--device", choices=DEVICES, default="auto")
+    parser.add_argument("--device", default="auto")
     parser.add_argument("--part", help=argparse.SUPPRESS)  # what of a table the guest shall measure
     options = parser.parse_args(argv)
     if (options.table == "report") != bool(options.file):
-        parser.error("report wants the JSON file of an earlier run" if options.table == "report" else f"what is {options.file!r}?")
+        parser.error(
+            "report wants the JSON file of an earlier run"
+            if options.table == "report"
+            else f"what is {options.file!r}?"
+        )
+    if options.device not in ("auto", "soft", "rxe", HERE) and options.device.count(",") != 1:
+        parser.error(f"--device {options.device}: neither auto, soft nor rxe, nor two RDMA devices as mlx5_0,mlx5_1")
     for name in ("seconds", "rounds"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             parser.error(f"--{name} is at least 1")
@@ -62,7 +67,10 @@ def main():
         session = Session(options)
         names = tables.NAMES if options.table == "all" else (options.table,)
         for name in names:
-            session.run(name)
+            try:
+                session.run(name)
+            except NoSuchDevice as error:
+                sys.exit(f"bench: {error}")
         report.show(session.report, options.report, quiet=options.device == HERE)
 
 

@@ -28,7 +28,7 @@ def show(report, html_path=None, quiet=False):
     sections = []
     for name, content in report["tables"].items():
         table = tables.table(name)
-        panels = [p for p in table.panels(Figures(content["rows"])) if _has_values(p)]
+        panels = [p for p in table.panels(Figures(content["rows"])) if p.has_values()]
         sections.append((table, panels, content))
         if not quiet:
             print("\n".join(text.table_text(table, panels, content)), flush=True)
@@ -36,7 +36,3 @@ def show(report, html_path=None, quiet=False):
         with open(html_path, "w", encoding="utf-8") as file:
             file.write(html.page(report, sections))
         say(f"the report is in {html_path}")
-
-
-def _has_values(panel):
-    return bool(panel.lines if hasattr(panel, "lines") else any(panel.curves.values()))

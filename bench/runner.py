@@ -31,7 +31,7 @@ class Runner:
         self.rows = []
         self.missing = []
 
-    def run(self, arms):
+    def run(self, arms, after_round=lambda: None):
         arms = self._those_to_be_had(arms)
         cost = {id(arm): START_SECONDS + len(arm.calls) * (self._seconds + LOAD_SECONDS) for arm in arms}
         first = 0 if self._table.warm_up and self._rounds > 1 else 1
@@ -40,9 +40,12 @@ class Runner:
             for place, arm in enumerate(self._ordered(arms), 1):
                 said = self._measure_or_drop(arms, arm, number)
                 progress.done(cost[id(arm)])
-                say(f"{self._table.name}: round {number} of {self._rounds}, {place} of {len(cost)}: {arm.contestant}"
-                    f"{_words(arm.setting)}: {said}; {progress.text()}")
-        self.rows = [row for row in self.rows if row["round"] > 0]
+                say(
+                    f"{self._table.name}: round {number} of {self._rounds}, {place} of {len(cost)}: {arm.contestant}"
+                    f"{_words(arm.setting)}: {said}; {progress.text()}"
+                )
+            self.rows = [row for row in self.rows if row["round"] > 0]
+            after_round()
 
     def _ordered(self, arms):
         blocks = {}
@@ -61,14 +64,16 @@ class Runner:
         self.missing.append({**what, "reason": reason})
 
     def _those_to_be_had(self, arms):
-        bad_contestants = self._without(dict.fromkeys(a.contestant for a in arms), self._contestants, "contestant",
-                                        lambda c: c.missing())
+        bad_contestants = self._without(
+            dict.fromkeys(a.contestant for a in arms), self._contestants, "contestant", lambda c: c.missing()
+        )
         arms = [a for a in arms if a.contestant not in bad_contestants]
-        bad_loads = self._without(dict.fromkeys(c.load for a in arms for c in a.calls), self._loads, "load",
-                                  lambda load: load.missing())
+        bad_loads = self._without(
+            dict.fromkeys(c.load for a in arms for c in a.calls), self._loads, "load", lambda load: load.missing()
+        )
         for arm in arms:
             arm.calls = [c for c in arm.calls if c.load not in bad_loads]
-        return [a for a in arms if a.calls and self._resolve_mtu(a)]
+        return [a for a in arms if a.calls and self._has_underlay(a) and self._resolve_mtu(a)]
 
     def _without(self, names, known, kind, why):
         bad = set()
@@ -79,8 +84,18 @@ class Runner:
                 bad.add(name)
         return bad
 
+    def _has_underlay(self, arm):
+        """Hardware has the MTU that it has."""
+        world, underlay_mtu = self._place(arm)
+        fits = world.any_underlay_mtu or underlay_mtu in world.underlay_mtus
+        if not fits:
+            self._lacks(
+                f"the underlay MTU here is {world.underlay_mtus[0]}", contestant=arm.contestant, setting=arm.setting
+            )
+        return fits
+
     def _resolve_mtu(self, arm):
-        """"max" becomes bytes, in overlay_mtu_bytes of the setting."""
+        """ "max" becomes bytes, in overlay_mtu_bytes of the setting."""
         if arm.setting.get("overlay_mtu") != "max":
             return True
         world, underlay_mtu = self._place(arm)
@@ -154,9 +169,9 @@ class Runner:
         except LoadFailed as error:
             self._add(arm, call, number, near, dict.fromkeys(call.keep or load.metrics))
             return f"{call.load} failed: {error}"
-        if arm.watch:
-            values |= arm.watch(contestant, world, before)
         kept = {m: v for m, v in values.items() if not call.keep or m in call.keep}
+        if arm.watch:
+            kept |= arm.watch(contestant, world, before)
         self._add(arm, call, number, near, kept)
         first = next(iter(kept.items()), None)
         return f"{first[0]} {first[1]:.4g} {self._unit(first[0])}" if first and first[1] is not None else call.load
@@ -173,9 +188,20 @@ class Runner:
         for metric, value in values.items():
             # A list is a distribution: what each of its values is of, and the value.
             for more, one in value if isinstance(value, list) else [({}, value)]:
-                self.rows.append({"contestant": arm.contestant, "setting": {**setting, **more}, "metric": metric,
-                                  "unit": self._unit(metric), "round": number, "value": one, "probe": near})
+                self.rows.append(
+                    {
+                        "contestant": arm.contestant,
+                        "setting": {**setting, **more},
+                        "metric": metric,
+                        "unit": self._unit(metric),
+                        "round": number,
+                        "value": one,
+                        "probe": near,
+                    }
+                )
 
 
 def _words(setting):
-    return "".join(f", {key.replace('_', ' ')} {value}" for key, value in setting.items() if key != "overlay_mtu_bytes")
+    return "".join(
+        f", {key.replace('_', ' ')} {value}" for key, value in setting.items() if key != "overlay_mtu_bytes"
+    )

@@ -34,8 +34,14 @@ def judged(name, values, wanted, at_most=False, by_interval=False):
         return {"name": name, "value": None, "interval": None, "goal": wanted, "at_most": at_most, "met": False}
     value, interval = median_interval(values)
     deciding = value if not by_interval else interval[0] if at_most else interval[1]
-    return {"name": name, "value": round(value, 4), "interval": [round(x, 4) for x in interval], "goal": wanted,
-            "at_most": at_most, "met": deciding <= wanted if at_most else deciding >= wanted}
+    return {
+        "name": name,
+        "value": round(value, 4),
+        "interval": [round(x, 4) for x in interval],
+        "goal": wanted,
+        "at_most": at_most,
+        "met": deciding <= wanted if at_most else deciding >= wanted,
+    }
 
 
 class Figures:
@@ -45,9 +51,13 @@ class Figures:
         self.rows = rows
 
     def where(self, contestant=None, metric=None, **setting):
-        return [r for r in self.rows
-                if contestant in (None, r["contestant"]) and metric in (None, r["metric"])
-                and all(r["setting"].get(key) == value for key, value in setting.items())]
+        return [
+            r
+            for r in self.rows
+            if contestant in (None, r["contestant"])
+            and metric in (None, r["metric"])
+            and all(r["setting"].get(key) == value for key, value in setting.items())
+        ]
 
     def by_round(self, contestant, metric, **setting):
         """{round: value} of the measurements that succeeded."""
@@ -55,7 +65,9 @@ class Figures:
 
     def best(self, contestants, metric, more_is_better, **setting):
         """The one with the better median in this setting, or None."""
-        medians = {c: statistics.median(v.values()) for c in contestants if (v := self.by_round(c, metric, **setting))}
+        medians = {
+            c: statistics.median(v.values()) for c in contestants if (v := self.by_round(c, metric, **setting))
+        }
         return (max if more_is_better else min)(medians, key=medians.get) if medians else None
 
     def values_of(self, key):

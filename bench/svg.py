@@ -4,6 +4,7 @@ import math
 import statistics
 from html import escape
 
+from bench.table import better
 from bench.text import number
 
 WIDTH = 460
@@ -26,13 +27,16 @@ def _text(x, y, text, anchor="start", css=""):
 
 
 def _svg(height, parts, label):
-    return (f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label, quote=True)}">'
-            + "".join(parts) + "</svg>")
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label, quote=True)}">'
+        + "".join(parts)
+        + "</svg>"
+    )
 
 
 def bars_svg(panel, kind_of):
     """`kind_of(label)` is the CSS class of a bar. The dots are the rounds, the line goes from the least to the most."""
-    left, right, top = 138, 62, 4
+    left, right, top = 172, 62, 4
     plot = WIDTH - left - right
     ticks = nice_ticks(max(max(line.values.values()) for line in panel.lines))
     scale = plot / ticks[-1]
@@ -42,7 +46,7 @@ def bars_svg(panel, kind_of):
         x = left + tick * scale
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{bottom}"/>')
         parts.append(_text(x, bottom + 13, number(tick), "middle", "tick"))
-    parts.append(_text(left + plot / 2, bottom + 28, panel.unit, "middle", "tick"))
+    parts.append(_text(left + plot / 2, bottom + 28, f"{panel.unit}; {better(panel.unit)}", "middle", "tick"))
     for i, line in enumerate(panel.lines):
         parts += _bar(line, kind_of(line.label), left, top + i * (BAR + GAP) + GAP / 2, scale)
     return _svg(bottom + 34, parts, f"{panel.title}, {panel.unit}")
@@ -63,24 +67,34 @@ def _bar(line, kind, left, y, scale):
 
 
 def curves_svg(panel):
-    left, right, top = 52, 14, 22 * math.ceil(len(panel.curves) / 2) + 6
+    left, right, top = 68, 14, 22 * math.ceil(len(panel.curves) / 2) + 6
     plot, height = WIDTH - left - right, CURVE_HEIGHT
-    medians = {label: {x: statistics.median(v.values()) for x, v in sorted(curve.items()) if v}
-               for label, curve in panel.curves.items()}
+    medians = {
+        label: {x: statistics.median(v.values()) for x, v in sorted(curve.items())}
+        for label, curve in panel.curves.items()
+    }
     xs = sorted({x for curve in medians.values() for x in curve})
     ticks = nice_ticks(max(y for curve in medians.values() for y in curve.values()))
     to_y = lambda y: top + height * (1 - y / ticks[-1])  # noqa: E731
+    axis = panel.unit if panel.bars else f"{panel.unit}; {better(panel.unit)}"
     to_x = _placer(xs, panel.x_log, panel.bars, left, plot)
     parts = list(_legend(list(medians), left))
     for tick in ticks:
-        parts.append(f'<line class="grid" x1="{left}" x2="{left + plot}" y1="{to_y(tick):.1f}" y2="{to_y(tick):.1f}"/>')
+        parts.append(
+            f'<line class="grid" x1="{left}" x2="{left + plot}" y1="{to_y(tick):.1f}" y2="{to_y(tick):.1f}"/>'
+        )
         parts.append(_text(left - 6, to_y(tick) + 4, number(tick), "end", "tick"))
     parts += _x_axis(xs, to_x, top + height)
     parts.append(_text(left + plot / 2, top + height + 30, panel.x_label, "middle", "tick"))
-    parts.append(f'<text class="tick" text-anchor="middle" transform="translate(10 {top + height / 2:.0f}) rotate(-90)">{escape(panel.unit)}</text>')
+    parts.append(
+        f'<text class="tick" text-anchor="middle" transform="translate(10 {top + height / 2:.0f}) rotate(-90)">{escape(axis)}</text>'
+    )
     for i, (label, curve) in enumerate(medians.items()):
-        parts += _columns(curve, i, len(medians), to_x, to_y, plot / max(len(xs), 1)) if panel.bars else \
-            _curve(curve, panel.curves[label], i, to_x, to_y)
+        parts += (
+            _columns(curve, i, len(medians), to_x, to_y, plot / max(len(xs), 1))
+            if panel.bars
+            else _curve(curve, panel.curves[label], i, to_x, to_y)
+        )
     return _svg(top + height + 36, parts, f"{panel.title}, {panel.unit} over {panel.x_label}")
 
 
@@ -113,13 +127,17 @@ def _curve(curve, rounds, i, to_x, to_y):
     for x, y in curve.items():
         values = rounds[x].values()
         if len(values) > 1:
-            yield (f'<line class="spread" x1="{to_x(x):.1f}" x2="{to_x(x):.1f}" y1="{to_y(min(values)):.1f}" '
-                   f'y2="{to_y(max(values)):.1f}"/>')
+            yield (
+                f'<line class="spread" x1="{to_x(x):.1f}" x2="{to_x(x):.1f}" y1="{to_y(min(values)):.1f}" '
+                f'y2="{to_y(max(values)):.1f}"/>'
+            )
         yield f'<circle class="c{i % 8}" cx="{to_x(x):.1f}" cy="{to_y(y):.1f}" r="3"/>'
 
 
 def _columns(curve, i, of, to_x, to_y, room):
     width = room * 0.8 / of
     for x, y in curve.items():
-        yield (f'<rect class="c{i % 8}" x="{to_x(x) - room * 0.4 + i * width:.1f}" y="{to_y(y):.1f}" width="{width:.1f}" '
-               f'height="{max(to_y(0) - to_y(y), 0):.1f}"/>')
+        yield (
+            f'<rect class="c{i % 8}" x="{to_x(x) - room * 0.4 + i * width:.1f}" y="{to_y(y):.1f}" width="{width:.1f}" '
+            f'height="{max(to_y(0) - to_y(y), 0):.1f}"/>'
+        )

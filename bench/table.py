@@ -10,8 +10,14 @@ A table is a module of tables/ with an instance of `Table` called TABLE:
 from dataclasses import dataclass, field
 from typing import Callable
 
-CPU_METRICS = ("daemon_cpu", "daemon_cpu_send", "daemon_cpu_receive", "service_demand", "service_demand_send",
-               "service_demand_receive")
+CPU_METRICS = (
+    "daemon_cpu",
+    "daemon_cpu_send",
+    "daemon_cpu_receive",
+    "service_demand",
+    "service_demand_send",
+    "service_demand_receive",
+)
 
 
 @dataclass
@@ -44,6 +50,10 @@ class Arm:
         return {"underlay_mtu": world_mtu, **self.setting, **call.setting}
 
 
+# Units of which less is better; of the others, more.
+LESS_IS_BETTER = ("us", "us/KB", "s/s", "%", "ns", "MB", "queue pairs")
+
+
 @dataclass
 class Line:
     label: str
@@ -53,12 +63,19 @@ class Line:
 
 @dataclass
 class Bars:
-    """One metric in one setting, a bar for each line; ratios are those of the reference line to each other line."""
+    """One metric in one setting, a bar for each line; ratios are those of the reference line to each other line.
+
+    Panels of one `group` stand together under it.
+    """
 
     title: str
     unit: str
     lines: list
     reference: str = None
+    group: str = ""
+
+    def has_values(self):
+        return bool(self.lines)
 
 
 @dataclass
@@ -71,6 +88,15 @@ class Curves:
     curves: dict
     x_log: bool = False
     bars: bool = False  # a histogram: columns, not a line
+    group: str = ""
+
+    def __post_init__(self):
+        """What was not measured is not there."""
+        filled = {label: {x: values for x, values in curve.items() if values} for label, curve in self.curves.items()}
+        self.curves = {label: curve for label, curve in filled.items() if curve}
+
+    def has_values(self):
+        return bool(self.curves)
 
 
 @dataclass
@@ -86,10 +112,14 @@ class Table:
     metrics: dict = field(default_factory=dict)  # of its own, beside loads.METRICS
     warm_up: bool = False  # a round before the first that counts
     measure: Callable = None  # (session): rows of measurements that need no two hosts
-    guest_part: str = None  # `all` also runs this part of it in the guest: arms(options) looks at options.part
+    guest_part: str = None  # "auto" measures this part of it in the guest too: arms(options) looks at options.part
 
 
-def bars(figures, title, metric, unit, contestants, reference=None, note=lambda c: "", **setting):
+def bars(figures, title, metric, unit, contestants, reference=None, note=lambda c: "", group="", **setting):
     """Bars with a line for each contestant that has values."""
     lines = [Line(c, v, note(c)) for c in contestants if (v := figures.by_round(c, metric, **setting))]
-    return Bars(title, unit, lines, reference)
+    return Bars(title, unit, lines, reference, group)
+
+
+def better(unit):
+    return "less is better" if unit in LESS_IS_BETTER else "more is better"

@@ -3,7 +3,7 @@
 import statistics
 
 from bench.stats import median_interval, paired_ratios
-from bench.table import Bars
+from bench.table import Bars, better
 
 
 def number(value):
@@ -13,6 +13,14 @@ def number(value):
     if value == 0 or abs(value) >= 1000:
         return f"{value:.0f}"
     return f"{value:.4g}" if abs(value) >= 0.001 else f"{value:.1e}"
+
+
+def numbers(values):
+    return " and ".join(map(str, values)) or "none"
+
+
+def rounds(setup):
+    return "1 round" if setup["rounds"] == 1 else f"{setup['rounds']} rounds"
 
 
 def goal_line(goal):
@@ -30,7 +38,7 @@ def missing_line(gap):
 
 
 def _bars(panel):
-    yield f"  {panel.title} ({panel.unit})"
+    yield f"  {panel.title} ({panel.unit}, {better(panel.unit)})"
     reference = next((line for line in panel.lines if line.label == panel.reference), None)
     for line in panel.lines:
         values = line.values.values()
@@ -56,8 +64,8 @@ def table_text(table, panels, content):
     setup, rows = content["setup"], content["rows"]
     yield f"{table.name}: {table.title}"
     yield f"  {setup['machine']}, Linux {setup['kernel']}, commit {setup['commit']}, device {setup['device']}"
-    few = "; fewer than six hold no 95 % interval: it is all of them" if setup["rounds"] < 6 else ""
-    yield f"  {setup['rounds']} rounds of {setup['seconds']} s{few}; CPU time by {setup['accounting']}; underlay MTU {setup['underlay_mtus']}"
+    few = "; fewer than six rounds hold no 95 % interval: it is all of them" if setup["rounds"] < 6 else ""
+    yield f"  {rounds(setup)} of {setup['seconds']} s{few}; CPU time by {setup['accounting']}; underlay MTU {numbers(setup['underlay_mtus'])}"
     probes = [r["probe"] for r in rows if r.get("probe")]
     if probes:
         yield f"  probe, CPU to CPU: {number(statistics.median(probes))} GB/s, {min(probes)} .. {max(probes)}"
@@ -66,7 +74,11 @@ def table_text(table, panels, content):
     failed = sum(r["value"] is None for r in rows)
     if failed:
         yield f"  {failed} of {len(rows)} values failed; they count nowhere"
+    group = ""
     for panel in panels:
+        if panel.group != group:
+            group = panel.group
+            yield f"  -- {group} --"
         yield from _bars(panel) if isinstance(panel, Bars) else _curves(panel)
     yield "  goals:"
     for goal in content["goals"]:

@@ -48,11 +48,11 @@ def remove_leftovers():
 class World:
     """What both kinds of world share: SoftWorld here, RxeWorld in rxe_world.py."""
 
+    any_underlay_mtu = True
     tun = "ipov0"
     overlay4 = {"a": "10.99.0.1", "b": "10.99.0.2"}
     overlay6 = {"a": "fd99::1", "b": "fd99::2"}
     underlay_address = {"a": "10.77.0.1", "b": "10.77.0.2"}
-
 
     def __init__(self, program):
         self.program = program  # ipoverbs
@@ -142,8 +142,25 @@ class World:
     def ping(self, side, address, mtu=84, seconds=1):
         """One packet of `mtu` bytes, unfragmented, there and back."""
         done = subprocess.run(
-            ["nsenter", f"--net=/run/netns/{self.netns[side]}", "ping", "-n", "-q", "-M", "do", "-c", "1", "-W", str(seconds),
-             "-s", str(mtu - 28), address], capture_output=True, check=False)
+            [
+                "nsenter",
+                f"--net=/run/netns/{self.netns[side]}",
+                "ping",
+                "-n",
+                "-q",
+                "-M",
+                "do",
+                "-c",
+                "1",
+                "-W",
+                str(seconds),
+                "-s",
+                str(mtu - 28),
+                address,
+            ],
+            capture_output=True,
+            check=False,
+        )
         return done.returncode == 0
 
     def has_interface(self, side, name):
@@ -167,7 +184,9 @@ class World:
             command("ip", "netns", "add", self.netns[side])
             # No duplicate address detection: an address is ready at once. And what one connection learnt of
             # the path is not the next contestant's.
-            self.command(side, "sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0", "net.ipv4.tcp_no_metrics_save=1")
+            self.command(
+                side, "sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0", "net.ipv4.tcp_no_metrics_save=1"
+            )
             self.command(side, "ip", "link", "set", "lo", "up")
 
     def _remove_namespaces(self):
@@ -184,10 +203,23 @@ class SoftWorld(World):
 
     def make(self):
         self._add_namespaces()
-        command("ip", "link", "add", "veth0", "netns", self.netns["a"], "type", "veth",
-                "peer", "name", "veth0", "netns", self.netns["b"])
+        command(
+            "ip",
+            "link",
+            "add",
+            "veth0",
+            "netns",
+            self.netns["a"],
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "veth0",
+            "netns",
+            self.netns["b"],
+        )
         for side in SIDES:
-            self.command(side, "ip", "address", "add", f"{self.underlay_address[side]}/24", "dev", "veth0")
+            self.command(side, "ip", "address", "add", f"{self.underlay_address[side]}/16", "dev", "veth0")
             self.command(side, "ip", "link", "set", "veth0", "up")
 
     def remove(self):

@@ -5,7 +5,7 @@ from bench.loads import LoadFailed, load
 
 
 @load("udp_stream_1", "udp_stream_2", "udp_loss", "udp_loss_flat_out")
-def udp_stream_and_loss(world, contestant, seconds, streams=1, payload=61440):
+def udp_stream_and_loss(world, contestant, seconds, streams=1, payload=60000):
     send = loads.every()["udp_stream"].run
     metric = f"udp_stream_{streams}"
     flat_out = send(world, contestant, seconds, streams=streams, payload=payload)

@@ -16,7 +16,9 @@ def _both(world, argv, seconds):
     server = world.start("b", [*argv, "-d", world.rdma_device["b"]], role="verbs")
     if not world.within(5, lambda: command("ss", "-Hltn", f"sport = :{PORT}").strip()):
         raise LoadFailed(f"{argv[0]}: no server: {server.last_words()}")
-    client = world.run("a", [*argv, "-d", world.rdma_device["a"], world.underlay_address["b"]], timeout=seconds + 20, role="verbs")
+    client = world.run(
+        "a", [*argv, "-d", world.rdma_device["a"], world.underlay_address["b"]], timeout=seconds + 20, role="verbs"
+    )
     server.stop()
     if client.status != 0:
         raise LoadFailed(f"{argv[0]}: {client.last_words()}")
@@ -35,7 +37,11 @@ def _line(text, size):
 @load("tcp_stream_1")
 def ib_send_bw(world, contestant, seconds):
     """What the verbs below ipoverbs can do: its figure stands beside TCP's."""
-    text = _both(world, ["ib_send_bw", "-F", "-x", "1", "-s", str(MESSAGE), "-D", str(seconds), "-p", str(PORT), "--report_gbits"], seconds)
+    text = _both(
+        world,
+        ["ib_send_bw", "-F", "-x", "1", "-s", str(MESSAGE), "-D", str(seconds), "-p", str(PORT), "--report_gbits"],
+        seconds,
+    )
     return {"tcp_stream_1": float(_line(text, MESSAGE)[3])}
 
 
@@ -52,8 +58,13 @@ def rsockets_stream(world, contestant, seconds):
     env = os.environ | {"LD_PRELOAD": PRELOAD}
     server = world.start("b", ["iperf", "-s", "-B", far], role="verbs", env=env)
     world.within(2, lambda: False)  # it listens on no socket that could be seen
-    client = world.run("a", ["iperf", "-c", far, "-B", near, "-t", str(seconds), "-f", "m", "-l", str(MESSAGE)],
-                       timeout=seconds + 20, role="verbs", env=env)
+    client = world.run(
+        "a",
+        ["iperf", "-c", far, "-B", near, "-t", str(seconds), "-f", "m", "-l", str(MESSAGE)],
+        timeout=seconds + 20,
+        role="verbs",
+        env=env,
+    )
     server.stop()
     found = re.findall(r"([\d.]+) Mbits/sec", client.stdout)
     if client.status != 0 or not found:

@@ -35,10 +35,18 @@ def measure(session):
 
 
 def goals(figures):
-    return [judged(f"{above} / {below}, {temperature}, {size} bytes",
-                   paired_ratios(figures.by_round(above, "gb_per_s", size=size, temperature=temperature),
-                                 figures.by_round(below, "gb_per_s", size=size, temperature=temperature)), wanted)
-            for above, below, temperature, sizes, wanted in GOALS for size in sizes]
+    return [
+        judged(
+            f"{above} / {below}, {temperature}, {size} bytes",
+            paired_ratios(
+                figures.by_round(above, "gb_per_s", size=size, temperature=temperature),
+                figures.by_round(below, "gb_per_s", size=size, temperature=temperature),
+            ),
+            wanted,
+        )
+        for above, below, temperature, sizes, wanted in GOALS
+        for size in sizes
+    ]
 
 
 def panels(figures):
@@ -46,13 +54,22 @@ def panels(figures):
     for temperature in figures.values_of("temperature"):
         curves = {}
         for row in figures.where(temperature=temperature):
-            curves.setdefault(row["contestant"], {}).setdefault(row["setting"]["size"], {})[row["round"]] = row["value"]
-        result.append(Curves(f"Speed by size of one call; {temperature}", "GB/s", "bytes of one call", curves, x_log=True))
+            curves.setdefault(row["contestant"], {}).setdefault(row["setting"]["size"], {})[row["round"]] = row[
+                "value"
+            ]
+        result.append(
+            Curves(f"Speed by size of one call; {temperature}", "GB/s", "bytes of one call", curves, x_log=True)
+        )
     return result
 
 
 TABLE = Table(
-    "csum", "The checksum library",
+    "csum",
+    "The checksum library",
     "Summing (RFC 1071), copying, and both at once, on one processor, hot and cold, beside memcpy, memcpy followed by a sum, a "
     "scalar loop and DPDK's rte_raw_cksum. GB/s of CPU time.",
-    lambda options: [], goals, panels, measure=measure)
+    lambda options: [],
+    goals,
+    panels,
+    measure=measure,
+)

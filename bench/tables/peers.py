@@ -48,8 +48,11 @@ def calls():
 
 
 def arms(options):
-    return [Arm(c, {"underlay_mtu": underlay, "overlay_mtu": overlay}, calls(), block=(underlay, overlay))
-            for underlay, overlay in SETTINGS for c in CONTESTANTS]
+    return [
+        Arm(c, {"underlay_mtu": underlay, "overlay_mtu": overlay}, calls(), block=(underlay, overlay))
+        for underlay, overlay in SETTINGS
+        for c in CONTESTANTS
+    ]
 
 
 def goals(figures):
@@ -57,7 +60,9 @@ def goals(figures):
     for metric, overlay, beside, wanted, at_most in GOALS:
         setting = {"underlay_mtu": 9000, "overlay_mtu": overlay}
         other = figures.best(TUNNELS, metric, not at_most, **setting) if beside == "best" else beside
-        ratios = paired_ratios(figures.by_round("ipoverbs", metric, **setting), figures.by_round(other or "-", metric, **setting))
+        ratios = paired_ratios(
+            figures.by_round("ipoverbs", metric, **setting), figures.by_round(other or "-", metric, **setting)
+        )
         beside_words = f"{other} (the best)" if beside == "best" and other else beside
         result.append(judged(f"{metric}, overlay {overlay}: ipoverbs / {beside_words}", ratios, wanted, at_most))
     return result
@@ -69,15 +74,30 @@ def panels(figures):
         setting = {"underlay_mtu": underlay, "overlay_mtu": overlay}
         bytes_of = {r["contestant"]: r["setting"].get("overlay_mtu_bytes", overlay) for r in figures.where(**setting)}
         for metric, title, unit in SHOWN:
-            result.append(bars(figures, f"{title}; underlay MTU {underlay}, overlay MTU {overlay}", metric, unit, CONTESTANTS,
-                               "ipoverbs", lambda c: f"MTU {bytes_of[c]}" if overlay == "max" else "", **setting))
+            result.append(
+                bars(
+                    figures,
+                    title,
+                    metric,
+                    unit,
+                    CONTESTANTS,
+                    "ipoverbs",
+                    lambda c: f"MTU {bytes_of[c]}" if overlay == "max" else "",
+                    f"Underlay MTU {underlay}, overlay MTU {overlay if overlay != 'max' else 'as large as each takes'}",
+                    **setting,
+                )
+            )
     return result
 
 
 TABLE = Table(
-    "peers", "Beside what else one could use",
+    "peers",
+    "Beside what else one could use",
     "Between two hosts on a veth pair. ipoverbs, copy1 and ring2 give their TUN super-packets and partial checksums; "
     "openvpn, socat, tinc, vtun and this wireguard-go have none. copy1 and ring2 are bounds: one process that copies between "
     "the two TUNs, and two processes joined by a shared-memory ring. vxlan and veth are the kernel's own, for comparison. "
     "The best is the one with the better median among openvpn, socat, wireguard-go, tinc and vtun.",
-    arms, goals, panels)
+    arms,
+    goals,
+    panels,
+)

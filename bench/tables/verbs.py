@@ -9,12 +9,20 @@ STREAM, ROUND_TRIP = "tcp_stream_1", "tcp_rr"
 
 
 def arms(options):
-    overlay = [Call("tcp_stream", {"streams": 1}, keep=(STREAM,)), Call("tcp_rr", keep=(ROUND_TRIP, "tcp_rr_p50", "tcp_rr_p99"))]
-    return [arm for mtu in UNDERLAYS for arm in (
-        Arm("ipoverbs", {"underlay_mtu": mtu, "overlay_mtu": 65520}, overlay, block=mtu),
-        Arm("veth", {"underlay_mtu": mtu, "overlay_mtu": mtu}, overlay, block=mtu),
-        Arm("ib_send_bw", {"underlay_mtu": mtu}, [Call("ib_send_bw"), Call("ib_send_lat")], block=mtu),
-        Arm("rsockets", {"underlay_mtu": mtu}, [Call("rsockets_stream")], block=mtu))]
+    overlay = [
+        Call("tcp_stream", {"streams": 1}, keep=(STREAM,)),
+        Call("tcp_rr", keep=(ROUND_TRIP, "tcp_rr_p50", "tcp_rr_p99")),
+    ]
+    return [
+        arm
+        for mtu in UNDERLAYS
+        for arm in (
+            Arm("ipoverbs", {"underlay_mtu": mtu, "overlay_mtu": 65520}, overlay, block=mtu),
+            Arm("veth", {"underlay_mtu": mtu, "overlay_mtu": mtu}, overlay, block=mtu),
+            Arm("ib_send_bw", {"underlay_mtu": mtu}, [Call("ib_send_bw"), Call("ib_send_lat")], block=mtu),
+            Arm("rsockets", {"underlay_mtu": mtu}, [Call("rsockets_stream")], block=mtu),
+        )
+    ]
 
 
 def bound(verbs, tcp):
@@ -30,21 +38,44 @@ def goals(figures):
         to_bound = paired_ratios(stream["ipoverbs"], bound(stream["ib_send_bw"], stream["veth"]))
         to_rsockets = paired_ratios(stream["ipoverbs"], stream["rsockets"])
         where = f"path MTU {path_mtu}: "
-        result += [judged(f"{where}O / B", to_bound, 1.0), judged(f"{where}O / R", to_rsockets, 1.0),
-                   judged(f"{where}O / B, later", to_bound, 1.2), judged(f"{where}O / R, later", to_rsockets, 1.1),
-                   judged(f"{where}round trip, ipoverbs / kernel TCP, later", paired_ratios(trip["ipoverbs"], trip["veth"]), 2.2, at_most=True)]
+        result += [
+            judged(f"{where}O / B", to_bound, 1.0),
+            judged(f"{where}O / R", to_rsockets, 1.0),
+            judged(f"{where}O / B, later", to_bound, 1.2),
+            judged(f"{where}O / R, later", to_rsockets, 1.1),
+            judged(
+                f"{where}round trip, ipoverbs / kernel TCP, later",
+                paired_ratios(trip["ipoverbs"], trip["veth"]),
+                2.2,
+                at_most=True,
+            ),
+        ]
     return result
 
 
 def panels(figures):
-    shown = ((STREAM, "One stream", "Gb/s"), (ROUND_TRIP, "Round trip, mean", "us"), ("tcp_rr_p99", "Round trip, 99th percentile", "us"))
-    return [bars(figures, f"{title}; path MTU {path_mtu}", metric, unit, CONTESTANTS, "ipoverbs", underlay_mtu=mtu)
-            for metric, title, unit in shown for mtu, path_mtu in zip(UNDERLAYS, (4096, 1024))]
+    shown = (
+        (STREAM, "One stream", "Gb/s"),
+        (ROUND_TRIP, "Round trip, mean", "us"),
+        ("tcp_rr_p99", "Round trip, 99th percentile", "us"),
+    )
+    return [
+        bars(figures, title, metric, unit, CONTESTANTS, "ipoverbs", group=f"Path MTU {path_mtu}", underlay_mtu=mtu)
+        for mtu, path_mtu in zip(UNDERLAYS, (4096, 1024))
+        for metric, title, unit in shown
+    ]
 
 
 TABLE = Table(
-    "verbs", "Beside verbs without us",
+    "verbs",
+    "Beside verbs without us",
     "On one wire: O, TCP over ipoverbs; V, ib_send_bw with messages of 64 KiB and ib_send_lat; R, iperf over rsockets; T, the kernel's TCP "
     "(veth). B = 1 / (1/V + 1/T) is what TCP over verbs can reach where both legs share the same CPUs. In an emulated guest only "
     "ratios mean anything.",
-    arms, goals, panels, seconds=3, worlds=("rxe", "soft"), warm_up=True)
+    arms,
+    goals,
+    panels,
+    seconds=3,
+    worlds=("rxe", "soft"),
+    warm_up=True,
+)

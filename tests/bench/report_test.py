@@ -10,28 +10,56 @@ from bench import html, loads, report, tables, text
 from bench.stats import Figures
 from bench.svg import nice_ticks
 
-OPTIONS = types.SimpleNamespace(part=None, world_name="soft", quick=False)
-SETUP = {"machine": "m", "kernel": "k", "commit": "c", "device": "soft", "rounds": 2, "seconds": 1, "accounting": "cgroup v2",
-         "underlay_mtus": [9000]}
+
+def options(world, part=None):
+    return types.SimpleNamespace(part=part, world_name=world, quick=False)
+
+
+SETUP = {
+    "machine": "m",
+    "kernel": "k",
+    "commit": "c",
+    "device": "soft",
+    "rounds": 2,
+    "seconds": 1,
+    "accounting": "cgroup v2",
+    "underlay_mtus": [9000],
+}
 
 
 def rows_of(table):
-    """Each metric of each arm in two rounds, all alike."""
-    known = loads.every()
+    """Each metric of each arm in two rounds, all alike; with the part that the guest measures."""
+    arms = table.arms(options("soft"))
+    if table.guest_part:
+        arms = arms + table.arms(options("rxe", table.guest_part))
     rows = []
-    for arm in table.arms(OPTIONS):
+    for arm in arms:
         for call in arm.calls:
-            for metric in call.keep or known[call.load].metrics:
+            metrics = call.keep or loads.every()[call.load].metrics
+            for metric in (*metrics, *(table.metrics if arm.watch else ())):
                 for number in (1, 2):
-                    rows.append({"contestant": arm.contestant, "setting": arm.row_setting(call, 9000), "metric": metric,
-                                 "unit": "?", "round": number, "value": 2.0, "probe": None})
+                    rows.append(
+                        {
+                            "contestant": arm.contestant,
+                            "setting": {**arm.row_setting(call, 9000), "from": 1024},
+                            "metric": metric,
+                            "unit": "?",
+                            "round": number,
+                            "value": 2.0,
+                            "probe": None,
+                        }
+                    )
     return rows
 
 
 def filled(table):
     rows = rows_of(table)
-    return {"setup": SETUP, "rows": rows, "missing": [{"contestant": "tinc", "setting": {}, "reason": "no <package>"}],
-            "goals": table.goals(Figures(rows))}
+    return {
+        "setup": SETUP,
+        "rows": rows,
+        "missing": [{"contestant": "tinc", "setting": {}, "reason": "no <package>"}],
+        "goals": table.goals(Figures(rows)),
+    }
 
 
 class Tables(unittest.TestCase):
@@ -54,7 +82,7 @@ class Tables(unittest.TestCase):
         for name in tables.NAMES:
             table = tables.table(name)
             content = filled(table)
-            sections.append((table, table.panels(Figures(content["rows"])), content))
+            sections.append((table, [p for p in table.panels(Figures(content["rows"])) if p.has_values()], content))
             self.assertIn("no <package>", "\n".join(text.table_text(*sections[-1])))
         page = html.page({"machine": "m", "kernel": "k", "commit": "c", "versions": {"netperf": "2"}}, sections)
         self.assertIn("no &lt;package&gt;", page)
@@ -75,8 +103,10 @@ class Files(unittest.TestCase):
 
 class Numbers(unittest.TestCase):
     def test_numbers_are_short(self):
-        self.assertEqual([text.number(x) for x in (None, 0, 123456.7, 71.234, 0.01234, 12.0)],
-                         ["-", "0", "123457", "71.23", "0.01234", "12"])
+        self.assertEqual(
+            [text.number(x) for x in (None, 0, 123456.7, 71.234, 0.01234, 12.0)],
+            ["-", "0", "123457", "71.23", "0.01234", "12"],
+        )
 
     def test_ticks_are_round_and_reach_the_top(self):
         self.assertEqual(nice_ticks(17), [0, 5, 10, 15, 20])

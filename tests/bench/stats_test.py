@@ -6,8 +6,15 @@ from bench.stats import Figures, judged, median_interval, paired_ratios
 
 
 def row(contestant, number, value, **setting):
-    return {"contestant": contestant, "setting": setting, "metric": "tcp_rr", "unit": "us", "round": number, "value": value,
-            "probe": None}
+    return {
+        "contestant": contestant,
+        "setting": setting,
+        "metric": "tcp_rr",
+        "unit": "us",
+        "round": number,
+        "value": value,
+        "probe": None,
+    }
 
 
 class MedianInterval(unittest.TestCase):
@@ -50,8 +57,12 @@ class Judged(unittest.TestCase):
 
 
 class FiguresTest(unittest.TestCase):
-    rows = [row("a", 1, 5.0, overlay_mtu=1500), row("a", 2, None, overlay_mtu=1500), row("a", 1, 7.0, overlay_mtu="max"),
-            row("b", 1, 4.0, overlay_mtu=1500)]
+    rows = [
+        row("a", 1, 5.0, overlay_mtu=1500),
+        row("a", 2, None, overlay_mtu=1500),
+        row("a", 1, 7.0, overlay_mtu="max"),
+        row("b", 1, 4.0, overlay_mtu=1500),
+    ]
 
     def test_failed_measurements_count_nowhere(self):
         self.assertEqual(Figures(self.rows).by_round("a", "tcp_rr", overlay_mtu=1500), {1: 5.0})
