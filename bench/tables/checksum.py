@@ -3,116 +3,83 @@
 from bench.stats import judged, paired_ratios
 from bench.table import CPU_METRICS, Arm, Bars, Call, Line, Table
 
-MODES = ("auto", "full", "full-separate")
+ALL = 65535  # a copy-break that no packet exceeds
+# checksum, copy-break: gathered with and without a sum; copied with the sum in the same pass, and in one of its own.
+MODES = (("auto", 0), ("full", 0), ("full", ALL), ("full-separate", ALL))
 MTUS = (65520, 1500)
-BREAKS = (0, 256, 1024, 4096, 16384)
+BREAKS = (0, 128, 512, 2048, ALL)
 PAYLOADS = (64, 256, 1400)
-SWEEP_GROUP = "Packets copied up to so many bytes, else gathered; checksum = auto"
-SWEEP = {"overlay_mtu": 1500, "checksum": "auto"}
 
 
 def arms(options):
-    modes = [
-        Arm(
-            "ipoverbs",
-            {"overlay_mtu": mtu, "checksum": mode},
-            [
-                Call("tcp_stream", {"streams": 1}, keep=("tcp_stream_1", *CPU_METRICS)),
-                Call("tcp_rr", keep=("tcp_rr",)),
-            ],
-            block=mtu,
-        )
-        for mtu in MTUS
-        for mode in MODES
+    calls = [
+        Call("tcp_stream", {"streams": 1}, keep=("tcp_stream_1", *CPU_METRICS)),
+        Call("tcp_rr", keep=("tcp_rr",)),
     ]
+    modes = [
+        Arm("ipoverbs", {"overlay_mtu": mtu, "checksum": mode, "copy_break": size}, calls, block=mtu)
+        for mtu in MTUS
+        for mode, size in MODES
+    ]
+    small = [Call("udp_pps", {"payload": p}, {"payload": p}, (f"udp_pps_{p}",)) for p in PAYLOADS]
     sweep = [
-        Arm(
-            "ipoverbs",
-            {**SWEEP, "copy_break": size},
-            [Call("udp_pps", {"payload": p}, {"payload": p}, (f"udp_pps_{p}",)) for p in PAYLOADS]
-            + [Call("tcp_stream", {"streams": 1}, keep=("tcp_stream_1",))],
-            block="sweep",
-        )
+        Arm("ipoverbs", {"overlay_mtu": 1500, "checksum": mode, "copy_break": size}, small, block="sweep")
+        for mode in ("auto", "full")
         for size in BREAKS
     ]
     return modes + sweep
 
 
-def goals(figures):
-    def stream(mtu, mode):
-        return {
-            r["round"]: r["value"]
-            for r in figures.where("ipoverbs", "tcp_stream_1", overlay_mtu=mtu, checksum=mode)
-            if r["value"] is not None and "copy_break" not in r["setting"]
-        }
+def of(figures, metric, mtu, mode, size):
+    return figures.by_round("ipoverbs", metric, overlay_mtu=mtu, checksum=mode, copy_break=size)
 
+
+def goals(figures):
     result = []
     for mtu in MTUS:
-        result.append(
-            judged(f"MTU {mtu}: full / auto", paired_ratios(stream(mtu, "full"), stream(mtu, "auto")), 0.95)
-        )
-        result.append(
-            judged(
-                f"MTU {mtu}: fused / separate, by interval",
-                paired_ratios(stream(mtu, "full"), stream(mtu, "full-separate")),
-                1.0,
-                by_interval=True,
-            )
-        )
+        auto, full, fused, separate = (of(figures, "tcp_stream_1", mtu, *mode) for mode in MODES)
+        result.append(judged(f"MTU {mtu}: full / auto", paired_ratios(full, auto), 0.95))
+        name = f"MTU {mtu}: copied, sum fused / separate, by interval"
+        result.append(judged(name, paired_ratios(fused, separate), 1.0, by_interval=True))
     return result
 
 
-def panels(figures):
-    def lines(metric, key, values, **setting):
-        found = []
-        for value in values:
-            rows = [
-                r
-                for r in figures.where("ipoverbs", metric, **setting, **{key: value})
-                if r["value"] is not None and (key == "copy_break") == ("copy_break" in r["setting"])
-            ]
-            if rows:
-                found.append(Line(str(value), {r["round"]: r["value"] for r in rows}))
-        return found
+def _word(size):
+    return {0: "gathered", ALL: "copied"}.get(size, f"to {size} copied")
 
-    result = []
-    for mtu in MTUS:
-        for metric, title, unit in (
-            ("tcp_stream_1", "TCP, one stream", "Gb/s"),
-            ("tcp_rr", "TCP round trip, mean", "us"),
-            ("service_demand", "Service demand, both sides", "us/KB"),
-        ):
-            result.append(
-                Bars(
-                    title,
-                    unit,
-                    lines(metric, "checksum", MODES, overlay_mtu=mtu),
-                    "full",
-                    f"checksum = ..., overlay MTU {mtu}",
-                )
-            )
-    for payload in PAYLOADS:
-        result.append(
-            Bars(
-                f"UDP datagrams of {payload} bytes received",
-                "1/s",
-                lines(f"udp_pps_{payload}", "copy_break", BREAKS, payload=payload),
-                "0",
-                SWEEP_GROUP,
-            )
-        )
-    result.append(
-        Bars("TCP, one stream, MTU 1500", "Gb/s", lines("tcp_stream_1", "copy_break", BREAKS), "0", SWEEP_GROUP)
+
+def _lines(figures, metric, mtu, modes):
+    """A bar for each of (checksum, copy-break) that has values."""
+    return [
+        Line(mode, values, _word(size)) for mode, size in modes if (values := of(figures, metric, mtu, mode, size))
+    ]
+
+
+def panels(figures):
+    shown = (
+        ("tcp_stream_1", "TCP, one stream", "Gb/s"),
+        ("tcp_rr", "TCP round trip, mean", "us"),
+        ("service_demand", "Service demand, both sides", "us/KB"),
+        ("daemon_cpu", "CPU of the daemons", "s/s"),
     )
+    result = [
+        Bars(title, unit, _lines(figures, metric, mtu, MODES), group=f"Overlay MTU {mtu}")
+        for mtu in MTUS
+        for metric, title, unit in shown
+    ]
+    for payload in PAYLOADS:
+        for mode in ("auto", "full"):
+            lines = _lines(figures, f"udp_pps_{payload}", 1500, [(mode, size) for size in BREAKS])
+            result.append(Bars(f"UDP datagrams of {payload} bytes received", "1/s", lines, group="Small datagrams"))
     return result
 
 
 TABLE = Table(
     "checksum",
     "Checksums, and copying",
-    "auto lets a partial checksum cross as it is; full completes it at the sender and verifies it at the receiver, in the same pass as a "
-    "copy where there is one; full-separate copies first and sums then. A packet shorter than the copy-break is copied into its "
-    "message; a longer one is gathered from where it was read.",
+    "auto lets a partial checksum cross as it is; full completes it at the sender and verifies it at the receiver. A packet "
+    "longer than the copy-break is gathered from where it was read, and its sum takes a pass of its own; a shorter one is copied, "
+    "and its sum rides on the copy, or (full-separate) takes another pass.",
     arms,
     goals,
     panels,
