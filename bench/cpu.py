@@ -148,7 +148,8 @@ class Account:
         seconds = seconds or self.elapsed
         kilobytes = payload_bytes / 1024
         daemons = {side: self.seconds.get((side, "daemon"), 0.0) / seconds for side in "ab"}
-        result = {"daemon_cpu": sum(daemons.values()), "daemon_cpu_send": daemons["a"], "daemon_cpu_receive": daemons["b"]}
+        result = {"daemon_cpu": sum(daemons.values()), "daemon_cpu_send": daemons["a"],
+                  "daemon_cpu_receive": daemons["b"]}
         if kilobytes:
             demands = {side: 1e6 * self.side(side) / kilobytes for side in "ab"}
             result |= {"service_demand": sum(demands.values()), "service_demand_send": demands["a"],

@@ -1,4 +1,7 @@
-"""A table measured in the guest that script/guest boots, where rdma_rxe is: by the same program, which brings its JSON."""
+"""A table measured in the guest that script/guest boots, where rdma_rxe is.
+
+The same program runs there, and its JSON is taken over.
+"""
 
 import os
 import pathlib

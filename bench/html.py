@@ -1,11 +1,12 @@
 """The report as one HTML file: nothing from the network, readable in light and dark."""
 
 import itertools
+import pathlib
 from html import escape
 
 from bench.svg import bars_svg, curves_svg
 from bench.table import Bars
-from bench.text import missing_line, number, numbers, rounds
+from bench.text import missing_line, number, setup_lines
 
 KINDS = {
     "ipoverbs": "ours",
@@ -17,34 +18,12 @@ KINDS = {
     "veth": "kernel",
 }
 
-STYLE = """
-:root { --back: #fff; --text: #1d2330; --dim: #5a6475; --line: #dfe3ea; --ours: #1f6feb; --other: #9aa5b5; --bound: #c9922e;
-  --kernel: #4d9e73; --good: #1a7f4b; --bad: #c0392b; --spread: #1d2330; --c0: #1f6feb; --c1: #d9822b; --c2: #2f9e69; --c3: #a44fc2;
-  --c4: #c0392b; --c5: #1795a8; --c6: #8a7a2f; --c7: #6b7688; }
-@media (prefers-color-scheme: dark) { :root { --back: #14171d; --text: #e6e9ef; --dim: #9aa5b5; --line: #2d333e; --ours: #58a6ff;
-  --other: #667084; --bound: #d6a54a; --kernel: #5fb587; --good: #4cc38a; --bad: #ff7b6b; --spread: #e6e9ef; --c0: #58a6ff; --c1: #f0a050;
-  --c2: #4cc38a; --c3: #c88be0; --c4: #ff7b6b; --c5: #3fc1d4; --c6: #c9b458; --c7: #9aa5b5; } }
-body { background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif; max-width: 1500px; margin: 2rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.7rem; } h2 { font-size: 1.35rem; margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.2rem; }
-h3 { font-size: 1.08rem; margin: 2rem 0 0; } h4 { font-size: 0.92rem; font-weight: 600; margin: 0 0 0.3rem; }
-a { color: var(--ours); } p, li { max-width: 75ch; } .dim { color: var(--dim); font-size: 0.88rem; }
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(400px, 1fr)); gap: 1.4rem 2rem; margin-top: 1rem; }
-svg { width: 100%; max-width: 560px; height: auto; } svg text { fill: var(--text); font: 11.5px system-ui, sans-serif; }
-svg .tick { fill: var(--dim); font-size: 11px; } svg .value { font-weight: 600; } svg .grid { stroke: var(--line); }
-svg .spread { stroke: var(--spread); stroke-opacity: 0.55; stroke-width: 1; } svg .round { fill: var(--spread); fill-opacity: 0.5; }
-.ours { fill: var(--ours); background: var(--ours); } .other { fill: var(--other); background: var(--other); }
-.bound { fill: var(--bound); background: var(--bound); } .kernel { fill: var(--kernel); background: var(--kernel); }
-svg polyline { fill: none; stroke-width: 2; }
-table { border-collapse: collapse; font-size: 0.9rem; } td, th { padding: 0.2rem 0.9rem 0.2rem 0; text-align: left; border-bottom: 1px solid var(--line); }
-td.n { text-align: right; font-variant-numeric: tabular-nums; } .met { color: var(--good); font-weight: 600; } .missed { color: var(--bad); font-weight: 600; }
-.key span { display: inline-block; width: 0.8em; height: 0.8em; border-radius: 2px; margin: 0 0.35em 0 1em; }
-""" + "".join(
-    f".c{i} {{ fill: var(--c{i}); }} .l{i} {{ stroke: var(--c{i}); }}\n" for i in range(8)
-)
+STYLE = pathlib.Path(__file__).with_name("report.css").read_text(encoding="ascii")
 
 KEY = (
     '<p class="key dim"><span class="ours"></span>ipoverbs<span class="other"></span>other tunnels, or another setting'
-    '<span class="bound"></span>bounds<span class="kernel"></span>the kernel alone &nbsp; bar: median; dots: rounds; line: least to most</p>'
+    '<span class="bound"></span>bounds<span class="kernel"></span>the kernel alone'
+    " &nbsp; bar: median; dots: rounds; line: least to most</p>"
 )
 
 
@@ -71,7 +50,7 @@ def _panel(panel):
         drawing = bars_svg(panel, lambda label: KINDS.get(label, "ours" if label == panel.reference else "other"))
     else:
         drawing = curves_svg(panel)
-    return f"<figure style='margin:0'><h4>{escape(panel.title)}</h4>{drawing}</figure>"
+    return f"<figure><h4>{escape(panel.title)}</h4>{drawing}</figure>"
 
 
 def _groups(panels):
@@ -82,14 +61,8 @@ def _groups(panels):
 
 
 def _section(table, panels, content):
-    setup = content["setup"]
     yield f"<h2 id={table.name}>{escape(table.name)}: {escape(table.title)}</h2><p>{escape(table.text)}</p>"
-    few = " Fewer than six rounds hold no 95 % interval: it is the least and the most." if setup["rounds"] < 6 else ""
-    yield (
-        f"<p class=dim>{escape(setup['machine'])}, Linux {escape(setup['kernel'])}, commit {escape(setup['commit'])}, device "
-        f"{escape(setup['device'])}, underlay MTU {escape(numbers(setup['underlay_mtus']))}. {rounds(setup)} of {setup['seconds']} s, CPU time by "
-        f"{escape(setup['accounting'])}.{few}</p>"
-    )
+    yield f"<p class=dim>{'<br>'.join(map(escape, setup_lines(content)))}</p>"
     yield _goals(content["goals"])
     if content["missing"]:
         yield "<p>Missing:</p><ul>" + "".join(

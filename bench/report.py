@@ -1,4 +1,6 @@
-"""The JSON of a run: {"machine", "kernel", "versions", "commit", "device", "tables": {NAME: {"rows", "goals", "missing", "setup"}}}.
+"""The JSON of a run.
+
+    {"machine", "kernel", "versions", "commit", "device", "tables": {NAME: {"rows", "goals", "missing", "setup"}}}
 
 Everything that is shown follows from it, so that `script/bench report FILE` shows it anew.
 """

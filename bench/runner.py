@@ -1,7 +1,7 @@
 """Runs a table: all its arms in each round, in a new order each time; every measurement becomes a row.
 
-What can't be had is found out before or in the first round and listed as missing with its reason; what fails later leaves
-rows with the value null, which count nowhere.
+What can't be had is found out before or in the first round and listed as missing with its reason; what fails
+later leaves rows with the value null, which count nowhere.
 """
 
 import random

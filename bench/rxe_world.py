@@ -1,8 +1,8 @@
 """Worlds of RDMA devices: both in this network namespace; TUN interfaces and programs are in namespaces of their own.
 
-RxeWorld makes two SoftRoCE devices on the two ends of one veth pair (rdma_rxe of Linux 6.1 knows no other namespace than
-this). An underlay MTU of 4500 gives RoCE its largest path MTU, 4096; 1500 gives 1024. HardwareWorld takes two devices that
-are there, as they are: two ports of one machine, joined by a cable.
+RxeWorld makes two SoftRoCE devices on the two ends of one veth pair (rdma_rxe of Linux 6.1 knows no other
+namespace than this). An underlay MTU of 4500 gives RoCE its largest path MTU, 4096; 1500 gives 1024. HardwareWorld
+takes two devices that are there, as they are: two ports of one machine, joined by a cable.
 """
 
 import json

@@ -35,8 +35,8 @@ class Arm:
     """A contestant, started anew with a setting, and loads, one after the other.
 
     Arms of one `block` follow each other within a round, so that ratios among them are of neighbours.
-    `watch`, if any, is called with the contestant and the world before and after each load, and adds to the load's metrics:
-    see batch.py.
+    `watch`, if any, is called with the contestant and the world before and after each load, and adds to the load's
+    metrics: see tables/batch.py.
     """
 
     contestant: str

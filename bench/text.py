@@ -60,12 +60,21 @@ def _curves(panel):
         yield f"    {label:>28}" + "".join(f"{cell:>10}" for cell in cells)
 
 
+def setup_lines(content):
+    """Where and how a table was measured; and its part in the guest, if it has one."""
+    for setup in filter(None, (content["setup"], content.get("setup_guest"))):
+        few = "; fewer than six rounds hold no 95 % interval: it is all of them" if setup["rounds"] < 6 else ""
+        yield f"{setup['machine']}, Linux {setup['kernel']}, commit {setup['commit']}, device {setup['device']}"
+        yield (
+            f"{rounds(setup)} of {setup['seconds']} s{few}; CPU time by {setup['accounting']}; "
+            f"underlay MTU {numbers(setup['underlay_mtus'])}"
+        )
+
+
 def table_text(table, panels, content):
-    setup, rows = content["setup"], content["rows"]
+    rows = content["rows"]
     yield f"{table.name}: {table.title}"
-    yield f"  {setup['machine']}, Linux {setup['kernel']}, commit {setup['commit']}, device {setup['device']}"
-    few = "; fewer than six rounds hold no 95 % interval: it is all of them" if setup["rounds"] < 6 else ""
-    yield f"  {rounds(setup)} of {setup['seconds']} s{few}; CPU time by {setup['accounting']}; underlay MTU {numbers(setup['underlay_mtus'])}"
+    yield from (f"  {line}" for line in setup_lines(content))
     probes = [r["probe"] for r in rows if r.get("probe")]
     if probes:
         yield f"  probe, CPU to CPU: {number(statistics.median(probes))} GB/s, {min(probes)} .. {max(probes)}"

@@ -5,10 +5,10 @@
         world.start("b", ["netserver", "-D"], role="load")
         done = world.run("a", ["netperf", ...], timeout=20)     # .status, .stdout, .stderr
 
-Side a sends, b receives. `role` is "daemon" for what belongs to the contestant, "load" for the rest, and "verbs" for loads that need the
-RDMA devices of an RxeWorld (rxe_world.py): CPU time
-is accounted to (side, role), and `stop_daemons`, `stop_loads` end one of them. Every process dies with this
-one. The overlay's interface is `world.tun` on both sides.
+Side a sends, b receives. `role` is "daemon" for what belongs to the contestant, "load" for the rest, and "verbs" for
+loads that need the RDMA devices of an RdmaWorld (rxe_world.py): CPU time is accounted to (side, role), and
+`stop_daemons` and `stop_loads` end them. Every process dies with this one. The overlay's interface is `world.tun` on
+both sides.
 """
 
 import itertools

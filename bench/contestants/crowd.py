@@ -1,7 +1,7 @@
 """Further peers for a daemon: lines of its configuration, and as many real daemons as are to be connected.
 
-Those that are connected live on side b, each a daemon with a TUN interface and an underlay address of its own. Those that
-are only configured have addresses that nobody has: the daemon dials them in vain for as long as it runs.
+Those that are connected live on side b, each a daemon with a TUN interface and an underlay address of its own.
+Those that are only configured have addresses that nobody has: the daemon dials them in vain for as long as it runs.
 """
 
 from bench.contestants.base import Failed

@@ -1,4 +1,4 @@
-"""The underlay itself: the kernel alone, for the reader to know. Its MTU is the underlay's, unless a smaller one is wanted."""
+"""The underlay itself: the kernel alone, for the reader to know. Its MTU is what the overlay's should be."""
 
 from bench.contestants.base import Contestant
 from bench.world import SIDES, SoftWorld

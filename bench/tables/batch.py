@@ -205,9 +205,10 @@ def _histogram(figures, title, device, key, **setting):
 TABLE = Table(
     "batch",
     "Many packets for one doorbell",
-    "Batching is packing (several packets in one message) and chaining (several messages posted with one doorbell). The grid is that of "
-    "lmbench's bw_tcp. A measurement of the batching transmit interface published in 2007, on a gigabit card at line rate, had bursts of "
-    "20 to 30 KB (one of 164 KB) and equal throughput in all ten cells: it did no harm. Small datagrams are those for which it should help.",
+    "Batching is packing (several packets in one message) and chaining (several messages posted with one "
+    "doorbell). The grid is that of lmbench's bw_tcp. A measurement of the batching transmit interface published "
+    "in 2007, on a gigabit card at line rate, had bursts of 20 to 30 KB (one of 164 KB) and equal throughput in "
+    "all ten cells: it did no harm. Small datagrams are those for which it should help.",
     arms,
     goals,
     panels,

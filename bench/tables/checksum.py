@@ -77,9 +77,9 @@ def panels(figures):
 TABLE = Table(
     "checksum",
     "Checksums, and copying",
-    "auto lets a partial checksum cross as it is; full completes it at the sender and verifies it at the receiver. A packet "
-    "longer than the copy-break is gathered from where it was read, and its sum takes a pass of its own; a shorter one is copied, "
-    "and its sum rides on the copy, or (full-separate) takes another pass.",
+    "auto lets a partial checksum cross as it is; full completes it at the sender and verifies it at the "
+    "receiver. A packet longer than the copy-break is gathered from where it was read, and its sum takes a pass "
+    "of its own; a shorter one is copied, and its sum rides on the copy, or (full-separate) takes another pass.",
     arms,
     goals,
     panels,

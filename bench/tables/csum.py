@@ -66,8 +66,8 @@ def panels(figures):
 TABLE = Table(
     "csum",
     "The checksum library",
-    "Summing (RFC 1071), copying, and both at once, on one processor, hot and cold, beside memcpy, memcpy followed by a sum, a "
-    "scalar loop and DPDK's rte_raw_cksum. GB/s of CPU time.",
+    "Summing (RFC 1071), copying, and both at once, on one processor, hot and cold, beside memcpy, memcpy "
+    "followed by a sum, a scalar loop and DPDK's rte_raw_cksum. GB/s of CPU time.",
     lambda options: [],
     goals,
     panels,

@@ -73,9 +73,10 @@ def panels(figures):
 TABLE = Table(
     "mtu",
     "What a large MTU brings",
-    "One TCP stream at four overlay MTUs, without super-packets (the kernel cuts to the MTU before the TUN) and with them. "
-    "A measurement published in 2006 on a pair of InfiniBand HCAs had 286.45 MB/s at MTU 2044 and 782.55 MB/s at 65484, "
-    "2.73 times. Beside each arm stands ring2, two processes joined by a shared-memory ring, so that the ratio is not won by a slow arm.",
+    "One TCP stream at four overlay MTUs, without super-packets (the kernel cuts to the MTU before the TUN) and "
+    "with them. A measurement published in 2006 on a pair of InfiniBand HCAs had 286.45 MB/s at MTU 2044 and "
+    "782.55 MB/s at 65484, 2.73 times. Beside each arm stands ring2, two processes joined by a shared-memory "
+    "ring, so that the ratio is not won by a slow arm.",
     arms,
     goals,
     panels,

@@ -93,10 +93,11 @@ def panels(figures):
 TABLE = Table(
     "peers",
     "Beside what else one could use",
-    "Between two hosts on a veth pair. ipoverbs, copy1 and ring2 give their TUN super-packets and partial checksums; "
-    "openvpn, socat, tinc, vtun and this wireguard-go have none. copy1 and ring2 are bounds: one process that copies between "
-    "the two TUNs, and two processes joined by a shared-memory ring. vxlan and veth are the kernel's own, for comparison. "
-    "The best is the one with the better median among openvpn, socat, wireguard-go, tinc and vtun.",
+    "Between two hosts on a veth pair. ipoverbs, copy1 and ring2 give their TUN super-packets and partial "
+    "checksums; openvpn, socat, tinc, vtun and this wireguard-go have none. copy1 and ring2 are bounds: one "
+    "process that copies between the two TUNs, and two processes joined by a shared-memory ring. vxlan and veth "
+    "are the kernel's own, for comparison. The best is the one with the better median among openvpn, socat, "
+    "wireguard-go, tinc and vtun.",
     arms,
     goals,
     panels,

@@ -123,8 +123,9 @@ def panels(figures):
 TABLE = Table(
     "scale",
     "Workers and peers",
-    "Workers: queues of the TUN interface, each with a thread and queue pairs of its own, on both sides. Peers: the two hosts talk while the "
-    "sending one has further peers: configured and dialled in vain, or connected, each a daemon of its own on the other side.",
+    "Workers: queues of the TUN interface, each with a thread and queue pairs of its own, on both sides. Peers: "
+    "the two hosts talk while the sending one has further peers: configured and dialled in vain, or connected, "
+    "each a daemon of its own on the other side.",
     arms,
     goals,
     panels,

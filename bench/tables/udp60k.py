@@ -88,9 +88,9 @@ def panels(figures):
 TABLE = Table(
     "udp60k",
     "Large datagrams whole against fragmented",
-    "Datagrams of 60,000 bytes (iperf -u -l 60k), at an overlay MTU that takes them whole and at 1500, where the kernel fragments "
-    "them before the TUN and reassembles them after it. A measurement of UDP fragmentation offload published in 2005 had 5.87 "
-    "against 3.55 Gb/s with one stream and 7.25 against 3.41 with two.",
+    "Datagrams of 60,000 bytes (iperf -u -l 60k), at an overlay MTU that takes them whole and at 1500, where the "
+    "kernel fragments them before the TUN and reassembles them after it. A measurement of UDP fragmentation "
+    "offload published in 2005 had 5.87 against 3.55 Gb/s with one stream and 7.25 against 3.41 with two.",
     arms,
     goals,
     panels,

@@ -69,9 +69,9 @@ def panels(figures):
 TABLE = Table(
     "verbs",
     "Beside verbs without us",
-    "On one wire: O, TCP over ipoverbs; V, ib_send_bw with messages of 64 KiB and ib_send_lat; R, iperf over rsockets; T, the kernel's TCP "
-    "(veth). B = 1 / (1/V + 1/T) is what TCP over verbs can reach where both legs share the same CPUs. In an emulated guest only "
-    "ratios mean anything.",
+    "On one wire: O, TCP over ipoverbs; V, ib_send_bw with messages of 64 KiB and ib_send_lat; R, iperf over "
+    "rsockets; T, the kernel's TCP (veth). B = 1 / (1/V + 1/T) is what TCP over verbs can reach where both legs "
+    "share the same CPUs. In an emulated guest only ratios mean anything.",
     arms,
     goals,
     panels,
