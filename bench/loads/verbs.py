@@ -1,4 +1,4 @@
-"""Programs that speak verbs themselves. They run where the devices are: role "verbs"."""
+"""Programs that speak verbs themselves, of perftest and over rsockets. They run where the devices are: role "verbs"."""
 
 import os
 import re
@@ -42,7 +42,10 @@ def ib_send_bw(world, contestant, seconds):
         ["ib_send_bw", "-F", "-x", "1", "-s", str(MESSAGE), "-D", str(seconds), "-p", str(PORT), "--report_gbits"],
         seconds,
     )
-    return {"tcp_stream_1": float(_line(text, MESSAGE)[3])}
+    gbps = float(_line(text, MESSAGE)[3])
+    if gbps == 0:
+        raise LoadFailed("ib_send_bw: it was too short a time to measure anything")
+    return {"tcp_stream_1": gbps}
 
 
 @load("tcp_rr")
