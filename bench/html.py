@@ -6,7 +6,7 @@ from html import escape
 
 from bench.svg import bars_svg, curves_svg
 from bench.table import Bars
-from bench.text import missing_line, number, setup_lines
+from bench.text import missing_line, number, setup_lines, versions
 
 KINDS = {
     "ipoverbs": "ours",
@@ -75,13 +75,12 @@ def _section(table, panels, content):
 
 def page(report, sections):
     """`sections`: (Table, panels, content) of each table."""
-    versions = ", ".join(f"{name} {v}" for name, v in sorted(report["versions"].items()))
     goals = [g for _, _, content in sections for g in content["goals"]]
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>ipoverbs, measured</title><style>{STYLE}</style>",
         f"<h1>ipoverbs, measured</h1><p>{escape(report['machine'])}, Linux {escape(report['kernel'])}, commit "
-        f"{escape(report['commit'])}.</p><p class=dim>{escape(versions)}</p>",
+        f"{escape(report['commit'])}.</p><p class=dim>{escape(versions(report))}</p>",
         f"<p>{sum(g['met'] for g in goals)} of {len(goals)} goals are met. Tables: ",
         ", ".join(f"<a href=#{t.name}>{escape(t.name)}</a>" for t, _, _ in sections) + ".</p>",
     ]

@@ -39,7 +39,7 @@ class Session:
     def setup(self, table, device, accounting, rows):
         """Where and how a table's rows were made."""
         return {
-            **{key: self.report[key] for key in ("machine", "kernel", "commit")},
+            **{key: self.report[key] for key in ("machine", "kernel", "versions", "commit")},
             "device": device,
             "rounds": self.rounds(),
             "seconds": self.seconds(table),

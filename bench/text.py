@@ -60,6 +60,10 @@ def _curves(panel):
         yield f"    {label:>28}" + "".join(f"{cell:>10}" for cell in cells)
 
 
+def versions(holder):
+    return ", ".join(f"{name} {v}" for name, v in sorted(holder["versions"].items()))
+
+
 def setup_lines(content):
     """Where and how a table was measured; and its part in the guest, if it has one."""
     for setup in filter(None, (content["setup"], content.get("setup_guest"))):
@@ -75,6 +79,7 @@ def table_text(table, panels, content):
     rows = content["rows"]
     yield f"{table.name}: {table.title}"
     yield from (f"  {line}" for line in setup_lines(content))
+    yield f"  {versions(content['setup'])}"
     probes = [r["probe"] for r in rows if r.get("probe")]
     if probes:
         yield f"  probe, CPU to CPU: {number(statistics.median(probes))} GB/s, {min(probes)} .. {max(probes)}"

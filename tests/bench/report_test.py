@@ -18,6 +18,7 @@ def options(world, part=None):
 SETUP = {
     "machine": "m",
     "kernel": "k",
+    "versions": {"netperf": "2"},
     "commit": "c",
     "device": "soft",
     "rounds": 2,
