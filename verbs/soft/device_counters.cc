@@ -15,6 +15,23 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Reject::kCount)>
     "rx_drop_wrong_transport", "rx_drop_wrong_source",  "rx_drop_wrong_state"};
 static_assert(!kRejectNames.back().empty());
 
+struct WorkerCounter {
+  std::string_view name;
+  Gauge EngineCounters::* counter;
+};
+constexpr std::array kWorkerCounters{
+    WorkerCounter{"ecn_marked", &EngineCounters::marked},
+    WorkerCounter{"cnp_sent", &EngineCounters::notifications_sent},
+    WorkerCounter{"cnp_received", &EngineCounters::notifications_heard},
+    WorkerCounter{"resent", &EngineCounters::resent},
+    WorkerCounter{"probes", &EngineCounters::probes},
+    WorkerCounter{"ack_timeouts", &EngineCounters::timeouts},
+    WorkerCounter{"rcvd_seq_err", &EngineCounters::sequence_naks},
+    WorkerCounter{"rcvd_rnr_err", &EngineCounters::rnr_naks},
+    WorkerCounter{"duplicate_request", &EngineCounters::duplicates},
+    WorkerCounter{"out_of_seq_request", &EngineCounters::out_of_sequence},
+};
+
 struct FaultName {
   std::string_view out, in;
   Gauge FaultCounters::* counter;
@@ -24,6 +41,7 @@ constexpr std::array kFaultNames{
     FaultName{"fault_out_corrupted", "fault_in_corrupted", &FaultCounters::corrupted},
     FaultName{"fault_out_duplicated", "fault_in_duplicated", &FaultCounters::duplicated},
     FaultName{"fault_out_reordered", "fault_in_reordered", &FaultCounters::reordered},
+    FaultName{"fault_out_marked", "fault_in_marked", &FaultCounters::marked},
     FaultName{"fault_out_delayed", "fault_in_delayed", &FaultCounters::delayed},
 };
 
@@ -38,6 +56,11 @@ std::vector<CounterValue> SoftDevice::counters() const {
     std::uint64_t sum = management.rejects.at(i);
     for (const auto* queue : parts_.queues) sum += queue->counters().rejects.at(i).value();
     values.push_back({kRejectNames.at(i), sum});
+  }
+  for (const WorkerCounter& one : kWorkerCounters) {
+    std::uint64_t sum = 0;
+    for (const auto* queue : parts_.queues) sum += (queue->counters().*one.counter).value();
+    values.push_back({one.name, sum});
   }
   if (!faulty_management_) return values;
   for (const Direction direction : {Direction::Out, Direction::In}) {

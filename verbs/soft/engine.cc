@@ -1,8 +1,47 @@
 #include "verbs/soft/engine.h"
 
 #include <algorithm>
+#include <array>
+
+#include "verbs/soft/ecn.h"
 
 namespace ipoverbs::verbs::soft {
+
+namespace {
+
+template <class Counters>
+struct Total {
+  Gauge EngineCounters::* sum;
+  std::uint64_t Counters::* counter;
+};
+constexpr std::array kSent{
+    Total<RequesterCounters>{&EngineCounters::resent, &RequesterCounters::resent},
+    Total<RequesterCounters>{&EngineCounters::probes, &RequesterCounters::probes},
+    Total<RequesterCounters>{&EngineCounters::timeouts, &RequesterCounters::timeouts},
+    Total<RequesterCounters>{&EngineCounters::sequence_naks, &RequesterCounters::sequence_naks},
+    Total<RequesterCounters>{&EngineCounters::rnr_naks, &RequesterCounters::rnr_naks},
+    Total<RequesterCounters>{&EngineCounters::notifications_heard,
+                             &RequesterCounters::notifications},
+};
+constexpr std::array kReceived{
+    Total<ResponderCounters>{&EngineCounters::duplicates, &ResponderCounters::duplicates},
+    Total<ResponderCounters>{&EngineCounters::out_of_sequence, &ResponderCounters::out_of_sequence},
+    Total<ResponderCounters>{&EngineCounters::notifications_sent,
+                             &ResponderCounters::notifications},
+};
+
+// Adds to the sums what `now` has beyond `counted`.
+template <class Counters, std::size_t n>
+void add_up(EngineCounters& sums, const std::array<Total<Counters>, n>& totals, const Counters& now,
+            Counters& counted) {
+  for (const auto& total : totals) {
+    const std::uint64_t more = now.*total.counter - counted.*total.counter;
+    if (more > 0) (sums.*total.sum).add(more);
+  }
+  counted = now;
+}
+
+}  // namespace
 
 Engine::Engine(Wire& wire, EngineObserver& observer, std::uint32_t depth)
     : wire_(wire), observer_(observer), completions_(depth) {}
@@ -17,6 +56,7 @@ void Engine::add(std::shared_ptr<QueuePair> qp) {
 void Engine::remove(QpNumber number) {
   const auto found = queue_pairs_.find(number.value());
   if (found == queue_pairs_.end()) return;
+  count(*found->second);
   std::erase(touched_, found->second.get());
   queue_pairs_.erase(found);
 }
@@ -73,9 +113,8 @@ std::optional<Reject> Engine::dispatch(const Received& received, std::size_t i,
   }
   const bool was_heard = qp->heard();
   const ibv_qp_state was = qp->state;
-  const auto reject =
-      qp->receive(*packet, datagram, received.source, static_cast<std::uint16_t>(i), now);
-  if (reject) return reject;
+  if (const auto reject = qp->receive(*packet, received, i, now)) return reject;
+  if (ecn_of(received.traffic_class) == Ecn::Congested) counters_.marked.add();
   touch(*qp);
   if (!was_heard && qp->heard()) observer_.on_communication(qp->number());
   report_failure(*qp, was);
@@ -109,6 +148,11 @@ void Engine::note_deadline(const QueuePair& qp) noexcept {
   if (due && (!earliest_ || *due < *earliest_)) earliest_ = due;
 }
 
+void Engine::count(QueuePair& qp) noexcept {
+  add_up(counters_, kSent, qp.requester().counters(), qp.sent_counted);
+  add_up(counters_, kReceived, qp.responder().counters(), qp.received_counted);
+}
+
 void Engine::flush_burst(TimePoint now) noexcept {
   if (burst_.empty()) return;
   wire_.send(burst_, now);
@@ -125,6 +169,7 @@ void Engine::transmit(TimePoint now) noexcept {
       if (burst_.has_room()) {
         qp->touched = false;
         note_deadline(*qp);
+        count(*qp);
       } else {
         flush_burst(now);
         touched_[unfinished++] = qp;

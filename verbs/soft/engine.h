@@ -33,6 +33,17 @@ namespace ipoverbs::verbs::soft {
 // Written by the worker, read by any thread.
 struct EngineCounters {
   Gauge datagrams;  // received
+  Gauge marked;     // of them: by a congested queue (ECN)
+  // Sums over the queue pairs, those that are gone included.
+  Gauge resent;
+  Gauge probes;
+  Gauge timeouts;
+  Gauge sequence_naks;  // heard
+  Gauge rnr_naks;       // heard
+  Gauge notifications_heard;
+  Gauge notifications_sent;
+  Gauge duplicates;
+  Gauge out_of_sequence;
   std::array<Gauge, static_cast<std::size_t>(Reject::kCount)> rejects;
 
   [[nodiscard]] std::uint64_t rejected(Reject reject) const {
@@ -89,6 +100,7 @@ class Engine {
   void flush_burst(TimePoint now) noexcept;
   void report_failure(const QueuePair& qp, ibv_qp_state was) noexcept;
   void note_deadline(const QueuePair& qp) noexcept;
+  void count(QueuePair& qp) noexcept;
 
   Wire& wire_;
   EngineObserver& observer_;

@@ -77,6 +77,8 @@ void add_fault(FaultRule& rule, std::string_view word, std::string_view fault) {
     rule.drop = probability;
   } else if (name == "corrupt") {
     rule.corrupt = probability;
+  } else if (name == "mark") {
+    rule.mark = probability;
   } else if (name == "duplicate") {
     rule.duplicate = probability;
   } else if (name == "reorder") {
@@ -86,7 +88,7 @@ void add_fault(FaultRule& rule, std::string_view word, std::string_view fault) {
     rule.delay_by = time_of(word, value);
     return;
   } else {
-    refuse(word, "a fault is drop, corrupt, duplicate, reorder or delay");
+    refuse(word, "a fault is drop, corrupt, mark, duplicate, reorder or delay");
   }
   if (!value.empty()) refuse(word, "only delay has a time");
 }

@@ -1,10 +1,11 @@
 // A seeded plan of faults, and the wire that carries it out.
 //
 // FaultyWire stands before another wire and treats each datagram by the first rule that fits its
-// direction and opcode: dropped, damaged by one flipped bit, sent twice, held back behind some that
-// follow, delayed; several at once, but for what is dropped. A bit is flipped anywhere that the
-// ICRC covers. The same seed and the same traffic give the same faults. Datagrams leave one by one
-// (no UDP_SEGMENT), so that a fault in one doesn't change the next one's identification.
+// direction and opcode: dropped, damaged by one flipped bit, marked as by a congested queue, sent
+// twice, held back behind some that follow, delayed; several at once, but for what is dropped. A
+// bit is flipped anywhere that the ICRC covers. The same seed and the same traffic give the same
+// faults. Datagrams leave one by one (no UDP_SEGMENT), so that a fault in one doesn't change the
+// next one's identification.
 //
 // As text (parse_fault_plan()), words separated by spaces:
 //
@@ -13,7 +14,9 @@
 //   DIRECTION[/OPCODES]:FAULT=PROBABILITY[@TIME][,...]
 //   DIRECTION  out, in
 //   OPCODES    any (the default), send, answer (ACK and NAK), cm, or a number (0x04)
-//   FAULT      drop, corrupt, duplicate, reorder, delay (which needs a time in us or ms)
+//   FAULT      drop, corrupt, mark, duplicate, reorder, delay (which needs a time in us or ms)
+//
+// A mark is ECN's: what is not sent as capable of it (RFC 3168) is left alone.
 //
 // This is for tests and demonstrations; it allocates as it likes.
 #pragma once
@@ -42,6 +45,7 @@ struct FaultRule {
   std::bitset<256> opcodes = std::bitset<256>().set();
   double drop = 0;
   double corrupt = 0;
+  double mark = 0;
   double duplicate = 0;
   double reorder = 0;  // behind one to three of those that follow, or kReorderLimit
   double delay = 0;
@@ -61,6 +65,7 @@ struct FaultCounters {
   Gauge passed;  // looked at
   Gauge dropped;
   Gauge corrupted;
+  Gauge marked;
   Gauge duplicated;
   Gauge reordered;
   Gauge delayed;
@@ -87,7 +92,7 @@ class FaultyWire : public Wire {
   // Where a datagram goes or comes from, and its bytes.
   struct Datagram {
     std::vector<std::byte> bytes;
-    Path path;        // out
+    Path path;        // out; its traffic class doesn't count
     Endpoint source;  // in
     std::uint8_t traffic_class = 0;
   };

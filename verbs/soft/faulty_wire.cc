@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "verbs/soft/ecn.h"
 #include "verbs/soft/fault_plan.h"
 
 namespace ipoverbs::verbs::soft {
@@ -61,6 +62,7 @@ void FaultyWire::apply(const FaultRule& rule, Lane& lane, Datagram datagram, Tim
   const bool duplicate = happens(lane.random, rule.duplicate);
   const bool reorder = happens(lane.random, rule.reorder);
   const bool delay = happens(lane.random, rule.delay);
+  const bool mark = happens(lane.random, rule.mark);
   if (drop) {
     lane.counters.dropped.add();
     return;
@@ -68,6 +70,10 @@ void FaultyWire::apply(const FaultRule& rule, Lane& lane, Datagram datagram, Tim
   if (corrupt) {
     lane.counters.corrupted.add();
     flip_one_bit(datagram.bytes, lane.random);
+  }
+  if (mark && ecn_of(datagram.traffic_class) != Ecn::NotCapable) {
+    lane.counters.marked.add();
+    datagram.traffic_class = with_ecn(datagram.traffic_class, Ecn::Congested);
   }
   if (duplicate) {
     lane.counters.duplicated.add();
@@ -103,7 +109,10 @@ void FaultyWire::release(Lane& lane, TimePoint now, bool one_passed) {
 void FaultyWire::send_ready(TimePoint now) {
   Lane& out = lanes_.front();
   release(out, now, false);
-  for (const Datagram& datagram : out.ready) inner_.send_one(datagram.path, datagram.bytes, now);
+  for (Datagram& datagram : out.ready) {
+    datagram.path.set_traffic_class(datagram.traffic_class);
+    inner_.send_one(datagram.path, datagram.bytes, now);
+  }
   out.ready.clear();
 }
 
@@ -112,6 +121,7 @@ void FaultyWire::send(const Burst& burst, TimePoint now) noexcept {
     Datagram datagram;
     datagram.bytes.resize(segment.size());
     datagram.path = *segment.path;
+    datagram.traffic_class = segment.path->traffic_class();
     burst.write(segment, 0, datagram.bytes);
     pass(Direction::Out, std::move(datagram), now);
   }
@@ -123,6 +133,7 @@ void FaultyWire::send_one(const Path& path, std::span<const std::byte> datagram,
   Datagram copy;
   copy.bytes.assign(datagram.begin(), datagram.end());
   copy.path = path;
+  copy.traffic_class = path.traffic_class();
   pass(Direction::Out, std::move(copy), now);
   send_ready(now);
 }

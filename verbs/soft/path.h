@@ -24,6 +24,7 @@ class Path {
   [[nodiscard]] const Endpoint& remote() const { return remote_; }
   [[nodiscard]] const IcrcFlow& flow() const { return flow_; }
   [[nodiscard]] std::uint8_t traffic_class() const { return traffic_class_; }
+  void set_traffic_class(std::uint8_t traffic_class) { traffic_class_ = traffic_class; }
 
  private:
   Endpoint local_;

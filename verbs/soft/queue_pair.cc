@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "verbs/soft/ecn.h"
+
 namespace ipoverbs::verbs::soft {
 
 QueuePair::QueuePair(const QueuePairSetup& setup, CompletionRing& completions,
@@ -90,29 +92,31 @@ int QueuePair::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) noexcept {
 
 bool QueuePair::expects(Opcode opcode) const noexcept {
   using enum Opcode;
-  if (opcode == Acknowledge) return state == IBV_QPS_RTS;
+  if (opcode == Acknowledge || opcode == CongestionNotification) return state == IBV_QPS_RTS;
   const bool answer =
       (opcode >= ReadResponseFirst && opcode <= ReadResponseOnly) || opcode == AtomicAcknowledge;
   return !answer && opcode != UdSendOnly && opcode != UdSendOnlyImm;
 }
 
-std::optional<Reject> QueuePair::receive(const Packet& packet, std::span<const std::byte> datagram,
-                                         const Endpoint& source, std::uint16_t segment,
-                                         TimePoint now) noexcept {
+std::optional<Reject> QueuePair::receive(const Packet& packet, const Received& received,
+                                         std::size_t i, TimePoint now) noexcept {
   if (!connected()) return Reject::WrongState;
   if (!expects(packet.opcode())) return Reject::WrongTransport;
-  if (source.address != path_.remote().address) return Reject::WrongSource;
+  if (received.source.address != path_.remote().address) return Reject::WrongSource;
   // The high bit tells full from limited membership; two limited members may not talk, which
   // cannot be, as the default partition's full member is what this device is.
   if (((packet.bth.partition.value() ^ kDefaultPartition) & 0x7fffU) != 0) {
     return Reject::BadPartition;
   }
-  if (!inbound_.intact(datagram, source.port, segment, now)) return Reject::BadIcrc;
-  take(packet, now);
+  if (!inbound_.intact(received.datagram(i), received.source.port, static_cast<std::uint16_t>(i),
+                       now)) {
+    return Reject::BadIcrc;
+  }
+  take(packet, ecn_of(received.traffic_class) == Ecn::Congested, now);
   return std::nullopt;
 }
 
-void QueuePair::take(const Packet& packet, TimePoint now) noexcept {
+void QueuePair::take(const Packet& packet, bool congested, TimePoint now) noexcept {
   switch (packet.opcode()) {
     case Opcode::Acknowledge:
       if (const auto failure = requester_.on_answer(packet, now)) {
@@ -124,6 +128,7 @@ void QueuePair::take(const Packet& packet, TimePoint now) noexcept {
       requester_.on_congestion();
       break;
     default:
+      if (congested) responder_.on_congestion(now);
       if (const auto failure = responder_.on_request(packet)) {
         cause_ = *failure == IBV_WC_WR_FLUSH_ERR ? IBV_WC_LOC_QP_OP_ERR : *failure;
         fail(IBV_WC_WR_FLUSH_ERR, *failure);

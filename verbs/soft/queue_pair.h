@@ -24,6 +24,7 @@
 #include "verbs/soft/requester.h"
 #include "verbs/soft/responder.h"
 #include "verbs/soft/roce.h"
+#include "verbs/soft/wire.h"
 #include "verbs/soft/work_queue.h"
 
 namespace ipoverbs::verbs::soft {
@@ -63,12 +64,10 @@ class QueuePair : public ibv_qp {
   int post_send(ibv_send_wr* list, ibv_send_wr** bad) noexcept;
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) noexcept;
 
-  // A packet whose ICRC is not checked yet lies in `datagram`, the `segment`-th of those received
-  // as one. nullopt: it was taken.
-  [[nodiscard]] std::optional<Reject> receive(const Packet& packet,
-                                              std::span<const std::byte> datagram,
-                                              const Endpoint& source, std::uint16_t segment,
-                                              TimePoint now) noexcept;
+  // A packet whose ICRC is not checked yet is the `i`-th datagram of `received`. nullopt: it was
+  // taken.
+  [[nodiscard]] std::optional<Reject> receive(const Packet& packet, const Received& received,
+                                              std::size_t i, TimePoint now) noexcept;
   void transmit(TimePoint now, Burst& burst) noexcept;
   void on_timer(TimePoint now) noexcept;
   [[nodiscard]] std::optional<TimePoint> deadline() const noexcept;
@@ -82,7 +81,10 @@ class QueuePair : public ibv_qp {
   [[nodiscard]] const Responder& responder() const noexcept { return responder_; }
   [[nodiscard]] const Path& path() const noexcept { return path_; }
 
-  bool touched = false;  // the engine's: it is on its list
+  // The engine's.
+  bool touched = false;              // it is on its list
+  RequesterCounters sent_counted{};  // what its totals hold already
+  ResponderCounters received_counted{};
 
  private:
   [[nodiscard]] bool connected() const noexcept {
@@ -90,7 +92,7 @@ class QueuePair : public ibv_qp {
   }
   void fail(ibv_wc_status send, ibv_wc_status receive) noexcept;
   void flush_receives() noexcept;
-  void take(const Packet& packet, TimePoint now) noexcept;
+  void take(const Packet& packet, bool congested, TimePoint now) noexcept;
   [[nodiscard]] bool expects(Opcode opcode) const noexcept;
 
   const MemoryTable& memory_;

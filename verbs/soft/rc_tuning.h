@@ -26,6 +26,10 @@ struct RcTuning {
   Duration min_timeout = std::chrono::milliseconds(12);
   // The same before a round trip was measured.
   Duration first_timeout = std::chrono::milliseconds(20);
+  // Congestion is told of (CNP) so often at most for one queue pair: the requester reacts once a
+  // round trip anyway. 50 us is DCQCN's (Zhu et al., Congestion Control for Large-Scale RDMA
+  // Deployments, SIGCOMM 2015, section 3.1).
+  Duration notify = std::chrono::microseconds(50);
   // Longest time to wait, where the connection's ACK timeout is endless.
   Duration max_timeout = std::chrono::seconds(1);
 };
@@ -39,7 +43,7 @@ struct RequesterCounters {
   std::uint64_t sequence_naks = 0;  // heard
   std::uint64_t rnr_naks = 0;       // heard
   std::uint64_t stale_answers = 0;  // about packets long acknowledged, or never sent
-  std::uint64_t congestion = 0;     // notifications heard
+  std::uint64_t notifications = 0;  // of congestion, heard
 };
 
 struct ResponderCounters {
@@ -51,6 +55,7 @@ struct ResponderCounters {
   std::uint64_t sequence_naks = 0;
   std::uint64_t rnr_naks = 0;
   std::uint64_t fatal_naks = 0;
+  std::uint64_t notifications = 0;  // of congestion
 };
 
 }  // namespace ipoverbs::verbs::soft

@@ -246,7 +246,7 @@ Requester::Failure Requester::on_rnr(const Packet& packet, TimePoint now) noexce
 }
 
 void Requester::on_congestion() noexcept {
-  ++counters_.congestion;
+  ++counters_.notifications;
   on_loss();
 }
 

@@ -69,6 +69,7 @@ class Requester {
   [[nodiscard]] std::optional<TimePoint> deadline() const noexcept;
 
   // Completes the oldest request with `first` and all others as flushed.
+  // A CNP packet.
   void flush(ibv_wc_status first) noexcept;
   // Nothing posted that is not acknowledged.
   [[nodiscard]] bool idle() const noexcept { return queue_.empty(); }

@@ -1,6 +1,7 @@
 #include "verbs/soft/responder.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -145,6 +146,12 @@ void Responder::complete(const Packet& packet) noexcept {
   completions_.push(completion, packet.bth.solicited());
 }
 
+void Responder::on_congestion(TimePoint now) noexcept {
+  if (notified_ && now - *notified_ < config_.notify) return;
+  notified_ = now;
+  notification_due_ = true;
+}
+
 // Whether what is due is an ACK that may still wait for company.
 bool Responder::waits(TimePoint now) noexcept {
   if (due_ != Due::Ack || config_.ack_delay == Duration{0}) return false;
@@ -154,8 +161,28 @@ bool Responder::waits(TimePoint now) noexcept {
 }
 
 void Responder::transmit(TimePoint now, const Path& path, Burst& burst, bool company) noexcept {
+  if (notification_due_ && burst.has_room()) {
+    add_notification(path, burst);
+    company = true;
+  }
   if (due_ == Due::Nothing || !burst.has_room()) return;
   if (!company && waits(now)) return;
+  add_answer(path, burst);
+}
+
+void Responder::add_notification(const Path& path, Burst& burst) noexcept {
+  static constexpr std::array<std::byte, kNotificationSize> kZeros{};
+  Packet packet;
+  packet.bth.opcode = static_cast<std::uint8_t>(Opcode::CongestionNotification);
+  packet.bth.congestion = Bth::kBecn;
+  packet.bth.destination = Be24(config_.source.value());
+  const ibv_sge zeros{std::bit_cast<std::uint64_t>(kZeros.data()), kNotificationSize, 0};
+  burst.add(path, packet, {&zeros, 1}, 0, kNotificationSize);
+  notification_due_ = false;
+  ++counters_.notifications;
+}
+
+void Responder::add_answer(const Path& path, Burst& burst) noexcept {
   Packet packet;
   packet.bth.opcode = static_cast<std::uint8_t>(Opcode::Acknowledge);
   packet.bth.destination = Be24(config_.source.value());

@@ -17,6 +17,9 @@
 // bytes came since the last (the sender's window may have closed over them), one for a packet that
 // came twice, NAKs.
 //
+// Congestion: a packet that arrived marked (ECN, RFC 3168) is answered by a notification (CNP,
+// annex A17.9), at most one each RcTuning::notify, which goes before the answer.
+//
 // Errors (on_request() returns a failure) send their NAK and end the connection:
 //
 //   invalid request     RDMA WRITE, READ, atomics and SEND with invalidate, which are not granted;
@@ -48,6 +51,7 @@ struct ResponderConfig {
   std::uint32_t mtu = 1024;        // path MTU in bytes
   std::uint8_t min_rnr_timer = 1;  // code
   Duration ack_delay{0};           // how long a lone ACK may wait
+  Duration notify = RcTuning{}.notify;
 };
 
 class Responder {
@@ -61,7 +65,9 @@ class Responder {
 
   // A request packet: anything but an answer.
   [[nodiscard]] Failure on_request(const Packet& packet) noexcept;
-  // Adds the answer that is due, if any, and does not wait any more; `company`: packets of this
+  // Such a packet met congestion on its way.
+  void on_congestion(TimePoint now) noexcept;
+  // Adds what is to be told, if anything, and does not wait any more; `company`: packets of this
   // connection leave with it. May be called once more after a failure, for its NAK.
   void transmit(TimePoint now, const Path& path, Burst& burst, bool company) noexcept;
   // When a waiting ACK will wait no more.
@@ -84,6 +90,8 @@ class Responder {
   [[nodiscard]] Failure place(std::span<const std::byte> payload) noexcept;
   void advance() noexcept;
   void complete(const Packet& packet) noexcept;
+  void add_answer(const Path& path, Burst& burst) noexcept;
+  void add_notification(const Path& path, Burst& burst) noexcept;
 
   ReceiveQueue& queue_;
   CompletionRing& completions_;
@@ -106,6 +114,8 @@ class Responder {
   Silence silence_ = Silence::None;  // what was said, and is not to be repeated
   bool dropped_ = false;             // a packet beyond expected_, since the last one in order
   Psn beyond_;                       // the furthest of those
+  bool notification_due_ = false;
+  std::optional<TimePoint> notified_;  // when it last became due
   ResponderCounters counters_;
 };
 

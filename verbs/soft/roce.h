@@ -78,7 +78,7 @@ enum class Opcode : std::uint8_t {
   SendOnlyInvalidate = 0x17,
   UdSendOnly = 0x64,
   UdSendOnlyImm = 0x65,
-  CongestionNotification = 0x81,  // CNP, annex A17.9.3
+  CongestionNotification = 0x81,  // CNP, annex A17.9.3; its payload is kNotificationSize zeros
 };
 [[nodiscard]] const char* to_string(Opcode opcode);
 
@@ -129,7 +129,8 @@ static_assert(sizeof(Deth) == 8 && alignof(Deth) == 1);
 static_assert(sizeof(Reth) == 16 && alignof(Reth) == 1);
 static_assert(sizeof(Aeth) == 4 && alignof(Aeth) == 1);
 
-inline constexpr std::size_t kImmediateSize = 4;  // ImmDt: opaque, network order
+inline constexpr std::size_t kImmediateSize = 4;      // ImmDt: opaque, network order
+inline constexpr std::size_t kNotificationSize = 16;  // payload of a CNP
 inline constexpr std::size_t kMaxPathMtu = 4096;
 // BTH and the longest extension headers that any opcode has (AtomicETH, 28).
 inline constexpr std::size_t kMaxHeaders = sizeof(Bth) + 28;

@@ -1,10 +1,17 @@
 // How many bytes a queue pair may have under way.
 //
 // The upper limit comes from outside: what the receiver's socket buffer holds. Below it the window
-// is polite on a shared network, as TCP's is (RFC 5681): it starts small and doubles each round
-// trip up to a threshold, then grows by one packet a round trip, halves when packets were lost or
-// a congestion notification (CNP) came, at most once for all that was then under way, and falls
-// back to its start when nothing came back at all.
+// is polite on a shared network, by the rules of TCP without its later refinements (RFC 5681; ECN:
+// RFC 3168, section 6.1.2), so that it shares evenly with TCP that meets the same queue:
+//
+//   start             kInitial, or 16 packets
+//   round trip        doubles up to the threshold (slow start), beyond it grows by one packet
+//   loss, or a        halves, and the threshold with it; at most once for all that was then under
+//   notification      way. A notification (CNP) says that a queue has marked a packet, and counts
+//                     like a loss, but nothing needs to be sent again
+//   nothing comes     threshold to half, window to the start
+//   floor             two packets; one may always be under way, so that no message waits for ever
+//   ceiling           the limit; a window of which less than half is used doesn't grow
 //
 // Bytes are what a packet costs the receiver's buffer: payload and kPacketCost for its headers and
 // the kernel's bookkeeping (struct sk_buff and skb_shared_info, both charged to SO_RCVBUF).

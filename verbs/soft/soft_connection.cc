@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "verbs/soft/connections.h"
+#include "verbs/soft/ecn.h"
 #include "verbs/soft/soft_queues.h"
 
 namespace ipoverbs::verbs::soft {
@@ -166,7 +167,10 @@ void SoftConnection::disconnect() noexcept {
 void SoftConnection::on_connect(const CmQueuePairConnect& how) {
   if (!queue_pair_) return;
   path_mtu_ = how.path_mtu;
-  const Path path(sends_from_, {how.remote, kRocePort, sends_from_.scope}, how.traffic_class);
+  // Answers are sent as capable of ECN as well: where a queue marks those that are, it drops
+  // others.
+  const Path path(sends_from_, {how.remote, kRocePort, sends_from_.scope},
+                  with_ecn(how.traffic_class, Ecn::Capable0));
   const ResponderConfig responder{how.remote_qp, how.receive_psn, how.path_mtu.value(),
                                   connections_.config().timers.min_rnr_timer, RcTuning{}.ack_delay};
   RequesterConfig requester;

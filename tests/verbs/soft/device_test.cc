@@ -344,6 +344,24 @@ TEST_P(DeviceTest, ArmedWorkerIsWokenForEveryMessage) {
   std::atomic<int> heard{0};
   std::thread worker([&] {
     CompletionQueue& queue = *b_->completions;
+// --- congestion ---
+
+// Through the kernel: the mark, the notification and the window's answer to it.
+TEST_P(DeviceTest, MarksAreAnsweredByNotifications) {
+  open(parse_fault_plan("seed=5 out/send:mark=0.2"));
+  connect();
+  constexpr std::uint64_t kMessages = 8;
+  for (std::uint64_t i = 0; i < kMessages; ++i) a_->post_send(out_->queue_pair(), i, 65520);
+  EXPECT_EQ(completions(*b_, kMessages).size(), kMessages);
+  EXPECT_EQ(completions(*a_, kMessages).size(), kMessages);
+  EXPECT_GE(counted(*a_, "fault_out_marked"), 8U);
+  EXPECT_EQ(counted(*b_, "ecn_marked"), counted(*a_, "fault_out_marked"));
+  EXPECT_GE(counted(*b_, "cnp_sent"), 1U);
+  EXPECT_LE(counted(*b_, "cnp_sent"), counted(*b_, "ecn_marked"));
+  EXPECT_EQ(counted(*a_, "cnp_received"), counted(*b_, "cnp_sent"));
+  EXPECT_EQ(counted(*b_, "cnp_received"), 0U);
+}
+
     pollfd ready{queue.fd(), POLLIN, 0};
     ibv_wc wc{};
     while (heard < kRounds) {

@@ -25,6 +25,7 @@ class RecordingWire : public Wire {
   void send_one(const Path& path, std::span<const std::byte> datagram,
                 TimePoint /*now*/) noexcept override {
     sent.emplace_back(datagram.begin(), datagram.end());
+    classes.push_back(path.traffic_class());
     intact += icrc_matches(path.flow(), datagram, 0) == std::optional<std::uint16_t>(0);
   }
   [[nodiscard]] std::span<const Received> receive(TimePoint /*now*/) noexcept override {
@@ -34,6 +35,7 @@ class RecordingWire : public Wire {
   [[nodiscard]] std::uint32_t psn(std::size_t i) const { return parse(sent[i])->bth.psn().value(); }
 
   std::vector<std::vector<std::byte>> sent;
+  std::vector<std::uint8_t> classes;
   std::vector<Received> incoming;
   unsigned intact = 0;
 
@@ -46,6 +48,7 @@ class FaultTest : public testing::Test {
   // Sends `count` packets, PSNs counting from 0, through a wire with that plan.
   void pass(std::string_view plan, unsigned count = kDatagrams, Opcode opcode = Opcode::SendOnly) {
     wire_.sent.clear();
+    wire_.classes.clear();
     wire_.intact = 0;
     faulty_.emplace(wire_, parse_fault_plan(plan));
     for (std::uint32_t psn = 0; psn < count; ++psn) {
@@ -146,6 +149,32 @@ TEST_F(FaultTest, Delays) {
   EXPECT_EQ(out().delayed.value(), 3U);
 }
 
+TEST_F(FaultTest, MarksWhatIsCapableOfIt) {
+  path_.set_traffic_class(0xb8 | 0x02);
+  pass("out:mark=0.1");
+  EXPECT_NEAR(static_cast<double>(out().marked.value()), kDatagrams * 0.1, 100);
+  ASSERT_EQ(wire_.sent.size(), kDatagrams);
+  EXPECT_EQ(wire_.intact, kDatagrams);
+  EXPECT_EQ(std::ranges::count(wire_.classes, 0xb8 | 0x03), out().marked.value());
+  EXPECT_EQ(std::ranges::count(wire_.classes, 0xb8 | 0x02), kDatagrams - out().marked.value());
+  path_.set_traffic_class(0xb8);
+  pass("out:mark=1", 10);
+  EXPECT_EQ(out().marked.value(), 0U);
+  EXPECT_EQ(std::ranges::count(wire_.classes, 0xb8), 10);
+}
+
+TEST_F(FaultTest, MarksWhatComesIn) {
+  std::vector<std::byte> one(16);
+  emit(one, request(Opcode::SendOnly, 1, {}), path_.flow(), 0);
+  const Endpoint source{*IpAddress::parse("192.0.2.2"), 0xc002, 0};
+  FaultyWire faulty(wire_, parse_fault_plan("in:mark=1"));
+  wire_.incoming = {{one, 0, source, 0x02}, {one, 0, source, 0x01}, {one, 0, source, 0x00}};
+  std::vector<int> classes;
+  for (const Received& received : faulty.receive(now_)) classes.push_back(received.traffic_class);
+  EXPECT_EQ(classes, (std::vector{3, 3, 0}));
+  EXPECT_EQ(faulty.counters(Direction::In).marked.value(), 2U);
+}
+
 TEST_F(FaultTest, OpcodesChooseWhatIsMeant) {
   pass("out/answer:drop=1", 100);
   EXPECT_EQ(wire_.sent.size(), 100U);
@@ -198,13 +227,15 @@ TEST(FaultPlanText, IsParsed) {
   EXPECT_EQ(plan.rules[0].reorder, 0.5);
   EXPECT_EQ(plan.rules[1].delay_by, 300us);
   EXPECT_TRUE(parse_fault_plan("").rules.empty());
+  EXPECT_EQ(parse_fault_plan("out:mark=0.5").rules.at(0).mark, 0.5);
 }
 
 TEST(FaultPlanText, RefusesNonsense) {
   for (const char* bad :
-       {"up:drop=1", "out", "out:", "out:drop", "out:drop=x", "out:drop=1.5", "out:drop=-1",
-        "out:drop=nan", "out:melt=1", "out/foo:drop=1", "out/0x100:drop=1", "out/0x:drop=1",
-        "out:delay=1", "out:delay=1@5", "out:delay=1@5s", "out:drop=1@5ms", "seed=x", "seed="}) {
+       {"up:drop=1",        "out",           "out:",         "out:drop",      "out:drop=x",
+        "out:drop=1.5",     "out:drop=-1",   "out:drop=nan", "out:melt=1",    "out/foo:drop=1",
+        "out/0x100:drop=1", "out/0x:drop=1", "out:delay=1",  "out:delay=1@5", "out:delay=1@5s",
+        "out:drop=1@5ms",   "seed=x",        "seed=",                "out:mark=1@1ms"}) {
     EXPECT_THROW(static_cast<void>(parse_fault_plan(bad)), UsageError) << bad;
   }
 }

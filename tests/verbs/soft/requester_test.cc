@@ -457,7 +457,7 @@ TEST_F(RequesterTest, CongestionNotificationNarrowsTheWindowOnce) {
   requester_->on_congestion();
   requester_->on_congestion();
   EXPECT_EQ(requester_->window().bytes(), before / 2);
-  EXPECT_EQ(requester_->counters().congestion, 2U);
+  EXPECT_EQ(requester_->counters().notifications, 2U);
   EXPECT_EQ(requester_->counters().resent, 0U);
 }
 

@@ -319,5 +319,38 @@ TEST_F(ResponderTest, CountsMessagesInTheMsnAndWraps) {
   EXPECT_EQ(answer(request(SendOnly, 10, bytes(8), true)), "ack 10 msn 1");
 }
 
+// --- congestion ---
+
+TEST_F(ResponderTest, CongestionIsToldBeforeTheAnswer) {
+  post(1, 8);
+  responder_.on_congestion(script::kStart);
+  hear(request(SendOnly, 10, bytes(8), true));
+  responder_.transmit(now_, path_, burst_, company_);
+  ASSERT_EQ(burst_.segments().size(), 2U);
+  std::vector<std::byte> datagram(burst_.segments()[0].size());
+  burst_.write(burst_.segments()[0], 0, datagram);
+  EXPECT_EQ(take(burst_), "cnp, ack 10 msn 1");
+  // Annex A17.9.3: BECN, 16 reserved bytes.
+  const auto packet = parse(datagram);
+  ASSERT_TRUE(packet);
+  EXPECT_EQ(packet->bth.congestion, 0x40);
+  EXPECT_EQ(packet->bth.qp(), QpNumber(0x33));
+  EXPECT_EQ(packet->payload.size(), 16U);
+  EXPECT_TRUE(std::ranges::all_of(packet->payload, [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_EQ(answer(), "");
+}
+
+TEST_F(ResponderTest, CongestionIsToldOnlySoOften) {
+  using namespace std::chrono_literals;
+  const Duration notify = RcTuning{}.notify;
+  std::string told;
+  for (const Duration at : {0ns, 1ns, notify - 1ns, notify, notify + 1ns, 3 * notify}) {
+    responder_.on_congestion(script::kStart + at);
+    told += answer() + ";";
+  }
+  EXPECT_EQ(told, "cnp;;;cnp;;cnp;");
+  EXPECT_EQ(responder_.counters().notifications, 3U);
+}
+
 }  // namespace
 }  // namespace ipoverbs::verbs::soft

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "verbs/soft/ecn.h"
+
 namespace ipoverbs::verbs::soft::sim {
 
 namespace {
@@ -31,20 +33,27 @@ void SimWire::send(const Burst& burst, TimePoint now) noexcept {
       burst.write(segment, static_cast<std::uint16_t>(i), datagram);
       if (tap) tap(datagram);
     }
-    carry(std::move(bytes), count == 1 ? 0 : segments[first].size(), now);
+    carry(std::move(bytes), count == 1 ? 0 : segments[first].size(),
+          segments[first].path->traffic_class(), now);
     first += count;
   }
 }
 
-void SimWire::send_one(const Path& /*path*/, std::span<const std::byte> datagram,
+void SimWire::send_one(const Path& path, std::span<const std::byte> datagram,
                        TimePoint now) noexcept {
   if (tap) tap(datagram);
-  carry({datagram.begin(), datagram.end()}, 0, now);
+  carry({datagram.begin(), datagram.end()}, 0, path.traffic_class(), now);
 }
 
-void SimWire::carry(std::vector<std::byte> bytes, std::size_t segment, TimePoint now) {
+void SimWire::carry(std::vector<std::byte> bytes, std::size_t segment, std::uint8_t traffic_class,
+                    TimePoint now) {
   const auto bits = static_cast<std::int64_t>(bytes.size()) * 8;
   sent_bytes_ += bytes.size();
+  const Duration queued = std::max(free_at_, now) - now;
+  longest_queue_ = std::max(longest_queue_, queued);
+  if (queued > mark_beyond_ && ecn_of(traffic_class) != Ecn::NotCapable) {
+    traffic_class = with_ecn(traffic_class, Ecn::Congested);
+  }
   free_at_ = std::max(free_at_, now) + Duration(bits / kBitsPerNanosecond);
   if (peer_->backlog_ + bytes.size() > peer_->buffer_limit_) {
     ++peer_->overflows_;
@@ -52,7 +61,7 @@ void SimWire::carry(std::vector<std::byte> bytes, std::size_t segment, TimePoint
   }
   peer_->backlog_ += bytes.size();
   peer_->largest_backlog_ = std::max(peer_->largest_backlog_, peer_->backlog_);
-  peer_->arriving_.push_back({free_at_ + kLatency, std::move(bytes), segment});
+  peer_->arriving_.push_back({free_at_ + kLatency, std::move(bytes), segment, traffic_class});
 }
 
 std::span<const Received> SimWire::receive(TimePoint now) noexcept {
@@ -65,7 +74,7 @@ std::span<const Received> SimWire::receive(TimePoint now) noexcept {
     arriving_.pop_front();
   }
   for (const Arrival& arrival : arrived_) {
-    received_.push_back({arrival.bytes, arrival.segment, peer_->local_, 0});
+    received_.push_back({arrival.bytes, arrival.segment, peer_->local_, arrival.traffic_class});
   }
   return received_;
 }
@@ -106,7 +115,7 @@ Network::Network(const NetworkConfig& config)
 void Network::connect(QueuePair& at_a, QueuePair& at_b, const Connect& how) {
   const auto one = [&](QueuePair& qp, const End& from, const QueuePair& to, const End& at,
                        Psn sends, Psn expects) {
-    qp.connect_receive(Path(from.local, at.local),
+    qp.connect_receive(Path(from.local, at.local, with_ecn(0, Ecn::Capable0)),
                        {to.number(), expects, how.mtu, how.min_rnr_timer, how.tuning.ack_delay});
     RequesterConfig config;
     config.destination = to.number();

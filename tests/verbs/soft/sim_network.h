@@ -1,9 +1,10 @@
 // A network of two software devices on a virtual clock, driven through the inline verbs.
 //
 // Each end has a worker (completion queue) on a wire of its own; what one sends reaches the other
-// after a fixed latency and the time that its bytes take at a fixed rate, in order. A fault plan
-// may stand before either wire. Nothing happens by itself: run() moves the clock from event to
-// event, polls whoever has something to do and hands completions out.
+// after a fixed latency and the time that its bytes take at a fixed rate, in order. A line may mark
+// what it has to queue (ECN), as a router would. A fault plan may stand before either wire. Nothing
+// happens by itself: run() moves the clock from event to event, polls whoever has something to do
+// and hands completions out.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "verbs/soft/fault_plan.h"
@@ -44,6 +46,8 @@ class SimWire : public Wire {
   }
   // Bytes that may wait to be received; what comes beyond is lost.
   void limit_buffer(std::size_t bytes) { buffer_limit_ = bytes; }
+  // What waits for the line for longer than `queued` is marked, if it is capable of that.
+  void mark_beyond(Duration queued) { mark_beyond_ = queued; }
 
   void send(const Burst& burst, TimePoint now) noexcept override;
   void send_one(const Path& path, std::span<const std::byte> datagram,
@@ -55,6 +59,8 @@ class SimWire : public Wire {
   [[nodiscard]] std::uint64_t overflows() const { return overflows_; }
   [[nodiscard]] std::uint64_t sent_bytes() const { return sent_bytes_; }
   [[nodiscard]] std::size_t largest_backlog() const { return largest_backlog_; }
+  // How long at most anything has waited for the line since the last call.
+  [[nodiscard]] Duration take_longest_queue() { return std::exchange(longest_queue_, {}); }
   // Called with each datagram that is sent, faults done.
   std::function<void(std::span<const std::byte>)> tap;
 
@@ -63,8 +69,10 @@ class SimWire : public Wire {
     TimePoint at;
     std::vector<std::byte> bytes;
     std::size_t segment = 0;
+    std::uint8_t traffic_class = 0;
   };
-  void carry(std::vector<std::byte> bytes, std::size_t segment, TimePoint now);
+  void carry(std::vector<std::byte> bytes, std::size_t segment, std::uint8_t traffic_class,
+             TimePoint now);
 
   SimWire* peer_ = nullptr;
   Endpoint local_;
@@ -74,6 +82,8 @@ class SimWire : public Wire {
   std::vector<Received> received_;
   std::size_t backlog_ = 0;
   std::size_t largest_backlog_ = 0;
+  Duration mark_beyond_ = Duration::max();
+  Duration longest_queue_{};
   std::size_t buffer_limit_ = std::numeric_limits<std::size_t>::max();
   std::uint64_t overflows_ = 0;
   std::uint64_t sent_bytes_ = 0;

@@ -391,7 +391,7 @@ TEST(SoftConnection, TrafficClassGoesToBothSides) {
   pair.run();
   for (const SimDevice* device : {&pair.a, &pair.b}) {
     const auto* qp = static_cast<const QueuePair*>(device->connection->queue_pair());
-    EXPECT_EQ(qp->path().traffic_class(), 0x68);
+    EXPECT_EQ(qp->path().traffic_class(), 0x68 | 0x02);  // ECN: ECT(0)
   }
 }
 
