@@ -119,9 +119,11 @@ struct QueuePairConfig {
 
 // What is set on every connection (ranges: rdma_connect(3), ibv_modify_qp(3)).
 struct ConnectionTimers {
-  std::uint8_t retry_count = 6;    // 0..6: rdma_rxe takes 7 as endless
-  std::uint8_t rnr_retry = 6;      // 0..7, 7 endless
-  std::uint8_t ack_timeout = 14;   // 4.096 us * 2^n; 14: 67 ms
+  std::uint8_t retry_count = 6;  // 0..6: rdma_rxe takes 7 as endless
+  std::uint8_t rnr_retry = 6;    // 0..7, 7 endless
+  // 4.096 us * 2^n; 17: 537 ms. With seven tries in all a peer may stand still for 3.7 s, which a
+  // busy virtual machine does, before its connection is given up.
+  std::uint8_t ack_timeout = 17;
   std::uint8_t min_rnr_timer = 1;  // code of ibv_modify_qp(3); 1: 0.01 ms. 0 would be 655 ms
 };
 

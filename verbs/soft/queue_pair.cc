@@ -117,6 +117,7 @@ std::optional<Reject> QueuePair::receive(const Packet& packet, const Received& r
 }
 
 void QueuePair::take(const Packet& packet, bool congested, TimePoint now) noexcept {
+  requester_.on_sign_of_life(now);
   switch (packet.opcode()) {
     case Opcode::Acknowledge:
       if (const auto failure = requester_.on_answer(packet, now)) {

@@ -71,7 +71,7 @@ void Requester::send_next(TimePoint now, const Path& path, Burst& burst) noexcep
   const Cursor at = next_;
   const SendRequest& request = queue_[at.request];
   if (!outstanding()) {
-    if (silences_ == 0) heard_ = now;
+    if (silences_ == 0) heard_ = answered_ = now;
     answer_due_ = now + answer_timeout();
   }
   const std::uint64_t bytes = cost(request, at.packet, at.packet + 1);
@@ -150,7 +150,7 @@ void Requester::add(const Path& path, Burst& burst, Cursor at, bool ask) noexcep
 // --- answers ---
 
 void Requester::acknowledge(Psn up_to, TimePoint now) noexcept {
-  heard_ = now;
+  heard_ = answered_ = now;
   silences_ = 0;
   if (unacked_ == up_to) return;
   if (timing_ && before(timed_, up_to)) {
@@ -292,7 +292,9 @@ std::optional<TimePoint> Requester::deadline() const noexcept {
 bool Requester::exhausted(TimePoint now) const noexcept {
   if (!ack_timeout_) return false;
   const std::uint32_t tries = config_.retry_count + 1U;
-  return silences_ >= tries && now - heard_ >= tries * *ack_timeout_;
+  const Duration patience = tries * *ack_timeout_;
+  return silences_ >= tries &&
+         (now - heard_ >= patience || now - answered_ >= kUnanswered * patience);
 }
 
 Requester::Failure Requester::on_timer(TimePoint now) noexcept {

@@ -14,9 +14,14 @@
 // timed from measured round trips (RcTuning), far below the connection's ACK timeout, which bounds
 // it: first one packet is sent again to ask, then everything.
 //
-// Giving up follows the connection's attributes. RETRY_EXC_ERR: nothing was heard for
-// retry_count + 1 ACK timeouts, nor in answer to as many resends; ACK timeout code 0 never gives
-// up. A retry_count of 7 is seven, as the specification has it, not endless as rdma_rxe has it.
+// Congestion: a loss and a notification (CNP) both shrink the window (SendWindow), once for all
+// that was then under way.
+//
+// Giving up follows the connection's attributes. RETRY_EXC_ERR: no sign of life came for
+// retry_count + 1 ACK timeouts, nor an answer to as many resends. What the other side sends on its
+// own account is a sign of life as well, but an answer has to come within kUnanswered times that: a
+// path may carry its packets and not ours (an MTU that shrank). ACK timeout code 0 never gives up.
+// A retry_count of 7 is seven, as the specification has it, not endless as rdma_rxe has it.
 // RNR_RETRY_EXC_ERR: more than rnr_retry RNR NAKs about one packet; there 7 is endless.
 //
 // Completions: signalled requests in order; a failure completes its own request with a status and
@@ -52,6 +57,7 @@ struct RequesterConfig {
 
 class Requester {
  public:
+  static constexpr int kUnanswered = 4;
   // Set: the connection has failed, with this status for the oldest request.
   using Failure = std::optional<ibv_wc_status>;
 
@@ -63,13 +69,15 @@ class Requester {
   [[nodiscard]] Failure transmit(TimePoint now, const Path& path, Burst& burst) noexcept;
   // An Acknowledge packet.
   [[nodiscard]] Failure on_answer(const Packet& packet, TimePoint now) noexcept;
+  // A CNP packet.
   void on_congestion() noexcept;
+  // A packet that is no answer.
+  void on_sign_of_life(TimePoint now) noexcept { heard_ = now; }
   // When deadline() has passed.
   [[nodiscard]] Failure on_timer(TimePoint now) noexcept;
   [[nodiscard]] std::optional<TimePoint> deadline() const noexcept;
 
   // Completes the oldest request with `first` and all others as flushed.
-  // A CNP packet.
   void flush(ibv_wc_status first) noexcept;
   // Nothing posted that is not acknowledged.
   [[nodiscard]] bool idle() const noexcept { return queue_.empty(); }
@@ -134,9 +142,10 @@ class Requester {
   Psn timed_;
   TimePoint timed_at_;
 
-  TimePoint heard_;             // when the other side last answered, or had nothing to answer
+  TimePoint heard_;             // when the other side last gave a sign of life
+  TimePoint answered_;          // when it last answered, or had nothing to answer
   TimePoint answer_due_;        // meaningful while outstanding()
-  std::uint32_t silences_ = 0;  // timeouts since heard_
+  std::uint32_t silences_ = 0;  // timeouts since answered_
   std::optional<TimePoint> rnr_until_;
   std::uint32_t rnr_count_ = 0;  // about unacked_
   bool recovering_ = false;      // from a loss, until recovered_ is acknowledged

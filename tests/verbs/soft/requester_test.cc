@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/verbs/soft/rc_script.h"
+#include "verbs/device.h"
 
 namespace ipoverbs::verbs::soft {
 namespace {
@@ -356,6 +357,51 @@ TEST_F(RequesterTest, AnyAnswerRestoresTheRetries) {
     hear(ack(9));  // alive, and has nothing
   }
   EXPECT_GT(now_ - kStart, 4 * *ack_timeout(14));
+}
+
+// What both devices are told where nobody says otherwise: a peer that stands still for some seconds
+// is waited for, one that is gone is noticed before the transport takes it for dead (5 s).
+TEST_F(RequesterTest, UsualTimersOutlastASecondsLongStall) {
+  const ConnectionTimers timers;
+  RequesterConfig config;
+  config.retry_count = timers.retry_count;
+  config.ack_timeout = timers.ack_timeout;
+  connect(config);
+  post_signaled(1, 1);
+  EXPECT_EQ(sent(), "only 10 A");
+  while (now_ < kStart + 3s) {
+    wait();
+    ASSERT_FALSE(failure_) << (now_ - kStart) / 1ms;
+    EXPECT_EQ(sent(), "only 10 A");
+  }
+  hear(ack(10));
+  EXPECT_EQ(completed(), "1");
+  const TimePoint begin = now_;
+  post_signaled(2, 1);
+  EXPECT_EQ(sent(), "only 11 A");
+  while (wait() >= 0ns && !failure_) static_cast<void>(sent());
+  EXPECT_EQ(failure_, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_GT(now_ - begin, 3s);
+  EXPECT_LT(now_ - begin, 5s);
+}
+
+TEST_F(RequesterTest, ASignOfLifeRestoresTheRetriesForAWhile) {
+  RequesterConfig config;
+  config.retry_count = 1;
+  connect(config);
+  const Duration patience = 2 * *ack_timeout(14);
+  post(1, 1);
+  EXPECT_EQ(sent(), "only 10 A");
+  TimePoint last_sign = now_;
+  while (wait() >= 0ns && !failure_) {
+    static_cast<void>(sent());
+    requester_->on_sign_of_life(now_);
+    last_sign = now_;
+  }
+  EXPECT_EQ(failure_, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_LT(now_ - last_sign, patience);
+  EXPECT_GE(now_ - kStart, Requester::kUnanswered * patience);
+  EXPECT_LE(now_ - kStart, (Requester::kUnanswered + 1) * patience);
 }
 
 // --- receiver not ready ---
