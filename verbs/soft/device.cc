@@ -65,9 +65,10 @@ SoftDevice::SoftDevice(const DeviceRequest& request, IpMtu interface_mtu,
     : capabilities_(soft_capabilities(interface_mtu)),
       parts_(request.underlay, options),
       management_(parts_.ports.socket(kControlSlot), parts_.local, parts_.random()),
-      faulty_management_(parts_.faults ? std::optional<FaultyWire>(std::in_place, management_,
-                                                                   *parts_.faults, kControlSlot)
-                                       : std::nullopt),
+      faulty_management_(
+          parts_.faults.rules.empty()
+              ? std::nullopt
+              : std::optional<FaultyWire>(std::in_place, management_, parts_.faults, kControlSlot)),
       port_(faulty_management_ ? static_cast<Wire&>(*faulty_management_) : management_,
             management_.local()),
       numbers_(static_cast<std::uint32_t>(parts_.random() >> 16U)),

@@ -32,6 +32,24 @@ constexpr std::array kWorkerCounters{
     WorkerCounter{"out_of_seq_request", &EngineCounters::out_of_sequence},
 };
 
+struct WireCounter {
+  std::string_view name;
+  Gauge UdpCounters::* counter;
+};
+constexpr std::array kWireCounters{
+    WireCounter{"tx_datagrams", &UdpCounters::segments},
+    WireCounter{"tx_sends", &UdpCounters::sends},
+    WireCounter{"tx_drop_too_long", &UdpCounters::too_long},
+    WireCounter{"tx_drop_no_room", &UdpCounters::no_room},
+    WireCounter{"tx_drop_unreachable", &UdpCounters::unreachable},
+    WireCounter{"tx_drop_forbidden", &UdpCounters::forbidden},
+    WireCounter{"tx_drop_error", &UdpCounters::send_errors},
+    WireCounter{"tx_gso_refused", &UdpCounters::refused_runs},
+    WireCounter{"tx_gso_off", &UdpCounters::segmentation_off},
+    WireCounter{"tx_class_refused", &UdpCounters::refused_classes},
+    WireCounter{"rx_error", &UdpCounters::receive_errors},
+};
+
 struct FaultName {
   std::string_view out, in;
   Gauge FaultCounters::* counter;
@@ -56,6 +74,12 @@ std::vector<CounterValue> SoftDevice::counters() const {
     std::uint64_t sum = management.rejects.at(i);
     for (const auto* queue : parts_.queues) sum += queue->counters().rejects.at(i).value();
     values.push_back({kRejectNames.at(i), sum});
+  }
+  values.push_back({"rx_drop_buffer_full", parts_.ports.overflows()});
+  for (const WireCounter& one : kWireCounters) {
+    std::uint64_t sum = (management_.counters().*one.counter).value();
+    for (const auto* queue : parts_.queues) sum += (queue->wire_counters().*one.counter).value();
+    values.push_back({one.name, sum});
   }
   for (const WorkerCounter& one : kWorkerCounters) {
     std::uint64_t sum = 0;

@@ -118,6 +118,10 @@ FaultPlan parse_fault_plan(std::string_view text) {
     if (word.empty()) continue;
     if (word.starts_with("seed=")) {
       plan.seed = number<std::uint64_t>(word, word.substr(5));
+    } else if (word == "no-gso") {
+      plan.segmentation = false;
+    } else if (word == "no-gro") {
+      plan.coalescing = false;
     } else {
       plan.rules.push_back(rule_of(word));
     }

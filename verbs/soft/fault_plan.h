@@ -18,6 +18,12 @@
 //
 // A mark is ECN's: what is not sent as capable of it (RFC 3168) is left alone.
 //
+// Two words say what the kernel is to be taken not to have, so that it can be measured; without
+// rules beside them no FaultyWire stands in the way:
+//
+//   no-gso     UDP_SEGMENT: every datagram is a send of its own
+//   no-gro     UDP_GRO: every datagram is received by itself
+//
 // This is for tests and demonstrations; it allocates as it likes.
 #pragma once
 
@@ -55,6 +61,8 @@ struct FaultRule {
 struct FaultPlan {
   std::uint64_t seed = 1;
   std::vector<FaultRule> rules;
+  bool segmentation = true;  // UDP_SEGMENT
+  bool coalescing = true;    // UDP_GRO
 };
 
 // Throws UsageError that quotes the word at fault.

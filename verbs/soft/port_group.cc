@@ -1,6 +1,7 @@
 #include "verbs/soft/port_group.h"
 
 #include <linux/filter.h>
+#include <linux/sock_diag.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -62,13 +63,14 @@ void steer(int fd, std::uint32_t sockets) {
 
 }  // namespace
 
-PortGroup::PortGroup(const Endpoint& local) : local_(local), lock_(take_lock(local)) {
+PortGroup::PortGroup(const Endpoint& local, bool coalesce)
+    : local_(local), coalesce_(coalesce), lock_(take_lock(local)) {
   open_socket();
   sockets_.front().used = true;
 }
 
 void PortGroup::open_socket() {
-  Member member{open_receive_socket(local_), 0, false};
+  Member member{open_receive_socket(local_, coalesce_), 0, false};
   member.buffer = grow_receive_buffer(member.fd.get(), kReceiveBuffer);
   sockets_.push_back(std::move(member));
   steer(sockets_.front().fd.get(), static_cast<std::uint32_t>(sockets_.size()));
@@ -85,6 +87,18 @@ unsigned PortGroup::acquire() {
   }
   free->used = true;
   return static_cast<unsigned>(free - sockets_.begin());
+}
+
+std::uint64_t PortGroup::overflows() const {
+  std::uint64_t sum = 0;
+  for (const Member& member : sockets_) {
+    std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
+    socklen_t size = sizeof memory;
+    if (::getsockopt(member.fd.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &size) == 0) {
+      sum += memory[SK_MEMINFO_DROPS];
+    }
+  }
+  return sum;
 }
 
 void PortGroup::give_back(unsigned slot) noexcept { sockets_[slot].used = false; }

@@ -23,9 +23,9 @@ namespace ipoverbs::verbs::soft {
 
 class PortGroup {
  public:
-  // Takes the lock and opens the socket of slot 0. Throws SystemError; EADDRINUSE names who can
-  // have taken the port.
-  explicit PortGroup(const Endpoint& local);
+  // Takes the lock and opens the socket of slot 0. `coalesce`: with UDP_GRO. Throws SystemError;
+  // EADDRINUSE names who can have taken the port.
+  explicit PortGroup(const Endpoint& local, bool coalesce = true);
 
   // Opens or reuses a socket: its slot, from 1. Throws SystemError; ENOSPC when all are in use.
   [[nodiscard]] unsigned acquire();
@@ -34,6 +34,8 @@ class PortGroup {
   [[nodiscard]] int socket(unsigned slot) const { return sockets_.at(slot).fd.get(); }
   // What its receive buffer holds, in bytes, as the kernel counts.
   [[nodiscard]] std::size_t buffer(unsigned slot) const { return sockets_.at(slot).buffer; }
+  // What found a full buffer, in all slots, as the kernel counts: datagrams, a merged run as one.
+  [[nodiscard]] std::uint64_t overflows() const;
 
  private:
   struct Member {
@@ -44,6 +46,7 @@ class PortGroup {
   void open_socket();
 
   Endpoint local_;
+  bool coalesce_;
   Fd lock_;
   std::vector<Member> sockets_;
 };

@@ -24,7 +24,8 @@ SoftCompletionQueue::SoftCompletionQueue(DeviceParts& device, std::uint32_t dept
     : device_(device), slot_(device.ports.acquire()) {
   try {
     wire_.emplace(device.ports.socket(slot_), device.local, device.random());
-    if (device.faults) faulty_.emplace(*wire_, *device.faults, slot_);
+    if (!device.faults.segmentation) wire_->disable_segmentation();
+    if (!device.faults.rules.empty()) faulty_.emplace(*wire_, device.faults, slot_);
     watch(epoll_, 0);
     Wire& wire = faulty_ ? static_cast<Wire&>(*faulty_) : *wire_;
     EngineObserver& observer = *this;

@@ -34,13 +34,13 @@ class SoftCompletionQueue;
 struct DeviceParts {
   DeviceParts(const Endpoint& underlay, const SoftOptions& options)
       : local(underlay),
-        faults(options.faults),
+        faults(options.faults.value_or(FaultPlan{})),
         random(options.seed),
-        ports(underlay),
+        ports(underlay, faults.coalescing),
         switchboard(time) {}
 
   Endpoint local;
-  std::optional<FaultPlan> faults;
+  FaultPlan faults;
   std::mt19937_64 random;
   PortGroup ports;
   MonotonicTime time;
@@ -83,6 +83,7 @@ class SoftCompletionQueue final : public CompletionQueue, private EngineObserver
   [[nodiscard]] Worker& worker() { return *worker_; }
   // Any thread.
   [[nodiscard]] const EngineCounters& counters() const { return worker_->counters(); }
+  [[nodiscard]] const UdpCounters& wire_counters() const { return wire_->counters(); }
   // nullptr: no faults are planned.
   [[nodiscard]] const FaultyWire* faulty_wire() const { return faulty_ ? &*faulty_ : nullptr; }
   // Where its queue pairs send from.

@@ -50,7 +50,7 @@ int bind_to(int fd, const Endpoint& local) {
 
 }  // namespace
 
-Fd open_receive_socket(const Endpoint& local) {
+Fd open_receive_socket(const Endpoint& local, bool coalesce) {
   Fd fd = open_socket(local.address.family());
   require_option(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1, "SO_REUSEPORT");
   if (local.address.is_v4()) {
@@ -60,7 +60,7 @@ Fd open_receive_socket(const Endpoint& local) {
     require_option(fd.get(), IPPROTO_UDP, kUdpNoCheck6Rx, 1, "UDP_NO_CHECK6_RX");
   }
   // Without it (Linux before 5.0) datagrams just come one by one.
-  static_cast<void>(set_option(fd.get(), IPPROTO_UDP, UDP_GRO, 1));
+  if (coalesce) static_cast<void>(set_option(fd.get(), IPPROTO_UDP, UDP_GRO, 1));
   const Endpoint at{local.address, kRocePort, local.scope};
   if (const int error = bind_to(fd.get(), at); error != 0) {
     const char* const hint =

@@ -15,9 +15,9 @@
 namespace ipoverbs::verbs::soft {
 
 // Bound to `local` and port 4791, one of a group (SO_REUSEPORT). Delivers runs of datagrams as one
-// (UDP_GRO), each with its traffic class, and IPv6 datagrams without a checksum too, which is how
-// RoCE is sent (RFC 6936). Throws SystemError.
-[[nodiscard]] Fd open_receive_socket(const Endpoint& local);
+// (UDP_GRO, if `coalesce`), each with its traffic class, and IPv6 datagrams without a checksum too,
+// which is how RoCE is sent (RFC 6936). Throws SystemError.
+[[nodiscard]] Fd open_receive_socket(const Endpoint& local, bool coalesce = true);
 
 // Bound to `local` and a port of 49152 to 65535 that nobody else has (vol. 1 annex A17.9: the port
 // spreads flows over paths), the first free one from a place that `random` names; `local.port` is

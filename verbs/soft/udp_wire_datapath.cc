@@ -55,26 +55,55 @@ void UdpWire::send(const Burst& burst, TimePoint /*now*/) noexcept {
 
 // Sends segments from `first` on, at least one; returns the first that is still to be sent.
 std::size_t UdpWire::send_from(const Burst& burst, std::size_t first) noexcept {
-  Outgoing& out = *outgoing_;
   const std::size_t end = build(burst, first);
-  for (std::size_t done = 0; done < out.count;) {
+  const std::size_t refused = flush();
+  const Outgoing& out = *outgoing_;
+  if (refused == out.count) return end;
+  const std::size_t run = out.run[refused];
+  first = out.first[refused];
+  send_singly(burst, first, run);
+  return first + run;
+}
+
+// Sends what was built, up to a run that the kernel refuses as such; returns where that is.
+std::size_t UdpWire::flush() noexcept {
+  Outgoing& out = *outgoing_;
+  std::size_t done = 0;
+  while (done < out.count) {
     const int n = ::sendmmsg(send_.get(), &out.messages[done],
                              static_cast<unsigned>(out.count - done), MSG_DONTWAIT);
     if (n > 0) {
-      counters_.sends += static_cast<unsigned>(n);
-      for (int i = 0; i < n; ++i) counters_.segments += out.run[done++];
+      counters_.sends.add(static_cast<unsigned>(n));
+      for (int i = 0; i < n; ++i, ++done) {
+        counters_.segments.add(out.run[done]);
+        if (out.run[done] > 1) refusals_ = 0;
+      }
       continue;
     }
     const int error = errno;
     if (error == EINTR) continue;
-    if (refuses_segmentation(error, out.run[done])) {
-      segmentation_ = false;
-      return out.first[done];
-    }
-    count_error(error);
+    if (refuses_segmentation(error, out.run[done])) break;
+    count_error(error, out.run[done]);
     ++done;
   }
-  return end;
+  return done;
+}
+
+// The datagrams of a run that was refused.
+void UdpWire::send_singly(const Burst& burst, std::size_t first, std::size_t count) noexcept {
+  Outgoing& out = *outgoing_;
+  out.count = out.piece_count = out.trailer_count = 0;
+  for (std::size_t i = 0; i < count; ++i) build_run(burst, first + i, 1);
+  counters_.refused_runs.add();
+  const std::uint64_t before = counters_.segments.value();
+  static_cast<void>(flush());  // all of it: no run is left to refuse
+  // Where not one of them leaves either, it is not for being a run that it was refused.
+  if (counters_.segments.value() > before && ++refusals_ >= kRefusals) disable_segmentation();
+}
+
+void UdpWire::disable_segmentation() noexcept {
+  segmentation_ = false;
+  counters_.segmentation_off.set(1);
 }
 
 // Fills outgoing_ with all from `first` on that has one traffic class; returns where that ends.
@@ -131,21 +160,37 @@ bool UdpWire::refuses_segmentation(int error, std::size_t run) const noexcept {
   return run > 1 && (error == EINVAL || error == EIO || error == EOPNOTSUPP || error == EMSGSIZE);
 }
 
-void UdpWire::count_error(int error) noexcept {
-  if (error == EMSGSIZE) {
-    ++counters_.too_long;
-  } else if (error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS) {
-    ++counters_.no_room;
-  } else {
-    ++counters_.send_errors;
-  }
+void UdpWire::count_error(int error, std::size_t datagrams) noexcept {
+  const auto counter = [&]() -> Gauge& {
+    switch (error) {
+      case EMSGSIZE:
+        return counters_.too_long;
+      case EAGAIN:
+      case ENOBUFS:
+      case ENOMEM:
+        return counters_.no_room;
+      case ENETUNREACH:
+      case EHOSTUNREACH:
+      case ENETDOWN:
+      case EHOSTDOWN:
+      case ENONET:
+      case EADDRNOTAVAIL:
+        return counters_.unreachable;
+      case EPERM:
+      case EACCES:
+        return counters_.forbidden;
+      default:
+        return counters_.send_errors;
+    }
+  };
+  counter().add(datagrams);
 }
 
 void UdpWire::set_class(const Path& path) noexcept {
   if (path.traffic_class() == traffic_class_) return;
   traffic_class_ = path.traffic_class();
   if (!set_traffic_class(send_.get(), path.remote().address.family(), traffic_class_)) {
-    ++counters_.send_errors;
+    counters_.refused_classes.add();
   }
 }
 
@@ -157,22 +202,22 @@ void UdpWire::send_one(const Path& path, std::span<const std::byte> datagram,
       ::sendto(send_.get(), datagram.data(), datagram.size(), MSG_DONTWAIT,
                reinterpret_cast<const sockaddr*>(&address), address_size(path.remote()));
   if (n < 0) {
-    count_error(errno);
+    count_error(errno, 1);
     return;
   }
-  ++counters_.sends;
-  ++counters_.segments;
+  counters_.sends.add();
+  counters_.segments.add();
 }
 
 std::span<const Received> UdpWire::receive(TimePoint /*now*/) noexcept {
   Incoming& in = *incoming_;
   const int n = ::recvmmsg(receive_, in.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
   if (n <= 0) {
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) ++counters_.receive_errors;
+    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) counters_.receive_errors.add();
     return {};
   }
   const auto count = static_cast<std::size_t>(n);
-  counters_.receives += count;
+  counters_.receives.add(count);
   for (std::size_t i = 0; i < count; ++i) {
     Received& received = received_[i];
     received = {};

@@ -227,6 +227,9 @@ TEST(FaultPlanText, IsParsed) {
   EXPECT_EQ(plan.rules[0].reorder, 0.5);
   EXPECT_EQ(plan.rules[1].delay_by, 300us);
   EXPECT_TRUE(parse_fault_plan("").rules.empty());
+  EXPECT_TRUE(plan.segmentation && plan.coalescing);
+  EXPECT_FALSE(parse_fault_plan("no-gso").segmentation);
+  EXPECT_FALSE(parse_fault_plan("no-gro").coalescing);
   EXPECT_EQ(parse_fault_plan("out:mark=0.5").rules.at(0).mark, 0.5);
 }
 
@@ -235,7 +238,7 @@ TEST(FaultPlanText, RefusesNonsense) {
        {"up:drop=1",        "out",           "out:",         "out:drop",      "out:drop=x",
         "out:drop=1.5",     "out:drop=-1",   "out:drop=nan", "out:melt=1",    "out/foo:drop=1",
         "out/0x100:drop=1", "out/0x:drop=1", "out:delay=1",  "out:delay=1@5", "out:delay=1@5s",
-        "out:drop=1@5ms",   "seed=x",        "seed=",                "out:mark=1@1ms"}) {
+        "out:drop=1@5ms",   "seed=x",        "seed=",        "no-gs",         "out:mark=1@1ms"}) {
     EXPECT_THROW(static_cast<void>(parse_fault_plan(bad)), UsageError) << bad;
   }
 }

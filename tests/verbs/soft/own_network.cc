@@ -52,6 +52,18 @@ bool bring_loopback_up() {
   return ::ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
+}  // namespace
+
+bool set_loopback_mtu(int mtu) {
+  const Fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_mtu = mtu;
+  return ::ioctl(fd.get(), SIOCSIFMTU, &request) == 0;
+}
+
+namespace {
+
 // RTM_NEWADDR on the loopback interface, whose index is 1 in every namespace (rtnetlink(7)).
 bool add_address(const IpAddress& address) {
   struct Message {

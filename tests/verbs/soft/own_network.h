@@ -16,6 +16,9 @@ class OwnNetwork : public testing::Environment {
   void SetUp() override;
 };
 
+// Of the loopback interface; 65536 to begin with.
+[[nodiscard]] bool set_loopback_mtu(int mtu);
+
 // Empty, or why the namespace is not there: tests skip with it.
 [[nodiscard]] const std::string& why_no_network();
 

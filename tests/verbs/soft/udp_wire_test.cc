@@ -2,7 +2,9 @@
 // give, whole or in runs; and port 4791 shared by the sockets of one device.
 #include "verbs/soft/udp_wire.h"
 
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -120,8 +122,8 @@ TEST_P(UdpWireTest, CarriesRunsAndSinglesInOrder) {
 TEST_P(UdpWireTest, AMessageIsOneSystemCallsOneSend) {
   add(61440, 4096);
   send();
-  EXPECT_EQ(wire_[0]->counters().sends, 1U);
-  EXPECT_EQ(wire_[0]->counters().segments, 15U);
+  EXPECT_EQ(wire_[0]->counters().sends.value(), 1U);
+  EXPECT_EQ(wire_[0]->counters().segments.value(), 15U);
   EXPECT_EQ(receive(15).size(), 15U);
 }
 
@@ -140,8 +142,99 @@ TEST_P(UdpWireTest, SendsToNobodyAreCountedNotFatal) {
   add(5000, 1024);
   add(1, 1024);
   send();
-  EXPECT_EQ(wire_[0]->counters().segments, 0U);
-  EXPECT_GE(wire_[0]->counters().send_errors, 2U);
+  const UdpCounters& counted = wire_[0]->counters();
+  EXPECT_EQ(counted.segments.value(), 0U);
+  EXPECT_EQ(counted.unreachable.value(), 6U);
+  EXPECT_EQ(counted.refused_runs.value(), 0U);
+}
+
+TEST_P(UdpWireTest, TooLongIsCountedAndNotForBeingARun) {
+  ASSERT_TRUE(test::set_loopback_mtu(3000));
+  for (unsigned i = 0; i < 2 * UdpWire::kRefusals; ++i) {
+    add(3 * 4096, 4096);
+    send();
+  }
+  ASSERT_TRUE(test::set_loopback_mtu(65536));
+  const UdpCounters& counted = wire_[0]->counters();
+  EXPECT_EQ(counted.segments.value(), 0U);
+  EXPECT_EQ(counted.too_long.value(), 6U * UdpWire::kRefusals);
+  EXPECT_EQ(counted.refused_runs.value(), 2U * UdpWire::kRefusals);
+  EXPECT_EQ(counted.segmentation_off.value(), 0U);
+  expected_.clear();
+  add(3 * 4096, 4096);
+  send();
+  EXPECT_EQ(counted.sends.value(), 1U);
+  EXPECT_EQ(receive(3).size(), 3U);
+}
+
+// The descriptor of the socket that sends from `port`.
+int socket_of(std::uint16_t port) {
+  for (int fd = 0; fd < 1024; ++fd) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
+    const auto endpoint = Endpoint::from_sockaddr(reinterpret_cast<const sockaddr&>(address));
+    if (endpoint && endpoint->port == port) return fd;
+  }
+  return -1;
+}
+
+// Without UDP checksums Linux refuses UDP_SEGMENT, and single datagrams leave.
+TEST_P(UdpWireTest, RefusedRunsLeaveSinglyAndForGoodAfterSeveral) {
+  const int fd = socket_of(wire_[0]->local().port);
+  constexpr int kUdpNoCheck6Tx = 101;  // linux/udp.h
+  const auto set_checksums = [&](int off) {
+    return GetParam() ? ::setsockopt(fd, IPPROTO_UDP, kUdpNoCheck6Tx, &off, sizeof off)
+                      : ::setsockopt(fd, SOL_SOCKET, SO_NO_CHECK, &off, sizeof off);
+  };
+  const UdpCounters& counted = wire_[0]->counters();
+  std::size_t sent = 0;
+  const auto send_run = [&] {
+    add(3 * 1024, 1024);
+    send();
+    sent += 3;
+  };
+  for (const bool latches : {false, true}) {
+    ASSERT_EQ(set_checksums(1), 0);
+    const std::uint64_t before = counted.refused_runs.value();
+    for (unsigned i = 0; i + (latches ? 0 : 1) < UdpWire::kRefusals; ++i) send_run();
+    EXPECT_EQ(counted.refused_runs.value() - before, UdpWire::kRefusals - (latches ? 0 : 1));
+    EXPECT_EQ(counted.segmentation_off.value(), latches ? 1U : 0U);
+    ASSERT_EQ(set_checksums(0), 0);
+    const std::uint64_t sends = counted.sends.value();
+    send_run();
+    EXPECT_EQ(counted.sends.value() - sends, latches ? 3U : 1U);
+  }
+  EXPECT_EQ(counted.segments.value(), sent);
+  EXPECT_EQ(receive(sent).size(), sent);
+}
+
+TEST_P(UdpWireTest, WithoutCoalescingDatagramsComeSingly) {
+  group_[1].reset();
+  group_[1].emplace(underlay(GetParam(), 2), false);
+  wire_[1].emplace(group_[1]->socket(0), underlay(GetParam(), 2), 1);
+  add(5 * 1024, 1024);
+  send();
+  const auto arrived = receive(5);
+  ASSERT_EQ(arrived.size(), 5U);
+  for (const Arrived& one : arrived) EXPECT_EQ(one.segment, 0U);
+}
+
+TEST_P(UdpWireTest, WhatFindsAFullBufferIsCounted) {
+  group_[1].reset();
+  group_[1].emplace(underlay(GetParam(), 2), false);
+  wire_[1].emplace(group_[1]->socket(0), underlay(GetParam(), 2), 1);
+  const std::size_t room = group_[1]->buffer(0);
+  std::size_t sent = 0;
+  for (std::size_t bytes = 0; bytes < 2 * room; bytes += 15 * 4096) {
+    add(15 * 4096, 4096);
+    wire_[0]->send(burst_, {});
+    burst_.clear();
+    sent += 15;
+  }
+  const std::size_t arrived = receive(sent).size();
+  EXPECT_LT(arrived, sent);
+  EXPECT_EQ(arrived + group_[1]->overflows(), sent);
 }
 
 TEST_P(UdpWireTest, ASecondDeviceOnThePortIsRefused) {
