@@ -76,7 +76,8 @@ std::optional<RejectReason> CmMachine::why_refuse(const IpAddress& source,
     return RejectReason::InvalidTransportType;
   }
   const auto path_mtu = path_mtu_of_code(req.path_mtu);
-  if (!path_mtu || *path_mtu > config_.max_path_mtu) {
+  if (!path_mtu || *path_mtu > config_.max_path_mtu ||
+      (config_.path_mtu_to && *path_mtu > config_.path_mtu_to(source))) {
     return RejectReason::InvalidPathMtu;
   }
   // rdma_cm rejects a request whose addresses it cannot place as its consumer would (cma.c).

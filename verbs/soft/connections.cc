@@ -14,10 +14,12 @@ namespace ipoverbs::verbs::soft {
 
 namespace {
 
-CmConfig manager_config(const Endpoint& local, const ConnectionsConfig& config) {
+CmConfig manager_config(const Endpoint& local, const ConnectionsConfig& config,
+                        const ConnectionHost& host) {
   CmConfig out;
   out.local = local.address;
   out.max_path_mtu = config.path_mtu;
+  out.path_mtu_to = [&host](const IpAddress& remote) { return host.route_to(remote).path_mtu; };
   return out;
 }
 
@@ -64,7 +66,7 @@ Connections::Connections(ConnectionHost& host, GsiPort& port, const TimeSource& 
       context_(context),
       memory_(memory),
       config_(config),
-      manager_(manager_config(port.local(), config), config.seed) {}
+      manager_(manager_config(port.local(), config, host), config.seed) {}
 
 Connections::~Connections() {
   // Requests that nobody has taken are rejected. Their destructors look into pending_.
@@ -89,13 +91,15 @@ std::unique_ptr<Connection> Connections::dial(const RemoteAddress& remote,
     throw SystemError(EAFNOSUPPORT, tried);
   }
   if (to.is_unspecified() || to.is_multicast()) throw SystemError(EADDRNOTAVAIL, tried);
+  const Route route = host_.route_to(to);
   auto connection = std::make_unique<SoftConnection>(
-      *this, Endpoint{to, remote.endpoint.port, local().scope}, path.traffic_class.value_or(0));
-  if (const int error = host_.route_error(to); error != 0) {
+      *this, Endpoint{to, remote.endpoint.port, local().scope},
+      std::min(config_.path_mtu, route.path_mtu), path.traffic_class.value_or(0));
+  if (route.error != 0) {
     push({.kind = EventKind::Failed,
           .connection = connection.get(),
-          .detail = fmt::format("no route: {}", std::generic_category().message(error)),
-          .status = -error});
+          .detail = fmt::format("no route: {}", std::generic_category().message(route.error)),
+          .status = -route.error});
   } else {
     push({.kind = EventKind::RouteResolved, .connection = connection.get()});
   }

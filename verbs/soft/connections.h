@@ -34,20 +34,25 @@ struct QueuePairPlace {
   std::uint64_t window_limit = 0;  // bytes under way, as SendWindow counts them
 };
 
+// The way to a host as it is now.
+struct Route {
+  int error = 0;           // the errno value that says why there is none
+  PathMtu path_mtu{4096};  // the largest whose packets it takes
+};
+
 // What the device is to its connections. Outlives them.
 class ConnectionHost {
  public:
   virtual ~ConnectionHost() = default;
   // `queue` is a completion queue of the device. Throws SystemError.
   [[nodiscard]] virtual QueuePairPlace place_queue_pair(CompletionQueue& queue) = 0;
-  // Whether this host could send there now: 0, or the errno value that says why not.
-  [[nodiscard]] virtual int route_error(const IpAddress& remote) const = 0;
+  [[nodiscard]] virtual Route route_to(const IpAddress& remote) const = 0;
   // process_events() wants to be called again, or deadline() has changed.
   virtual void wake() noexcept = 0;
 };
 
 struct ConnectionsConfig {
-  PathMtu path_mtu{1024};  // asked for, and the most that is accepted
+  PathMtu path_mtu{1024};  // the most that is asked for or accepted; the route may take less
   ConnectionTimers timers;
   std::uint32_t max_send_wr = 0;  // limits of create_queue_pair()
   std::uint32_t max_recv_wr = 0;

@@ -1,5 +1,6 @@
 #include "verbs/soft/device.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -99,14 +100,20 @@ QueuePairPlace SoftDevice::place_queue_pair(CompletionQueue& queue) {
   return {numbers_.next(mine.slot()), mine.local(), mine.window_limit()};
 }
 
-int SoftDevice::route_error(const IpAddress& remote) const {
-  const int family = remote.is_v4() ? AF_INET : AF_INET6;
-  const Fd probe(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!probe) return errno;
-  // Connecting a UDP socket looks the route up and sends nothing.
+// Connecting a UDP socket looks the route up, with what is known of its MTU (ip(7), IP_MTU), and
+// sends nothing.
+Route SoftDevice::route_to(const IpAddress& remote) const {
+  const bool v4 = remote.is_v4();
+  const Fd probe(::socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!probe) return {.error = errno};
   const sockaddr_storage address = Endpoint{remote, kRocePort, parts_.local.scope}.to_sockaddr();
   const auto* const to = reinterpret_cast<const sockaddr*>(&address);
-  return ::connect(probe.get(), to, sizeof address) == 0 ? 0 : errno;
+  if (::connect(probe.get(), to, sizeof address) != 0) return {.error = errno};
+  int mtu = 0;
+  socklen_t size = sizeof mtu;
+  const int level = v4 ? IPPROTO_IP : IPPROTO_IPV6;
+  if (::getsockopt(probe.get(), level, v4 ? IP_MTU : IPV6_MTU, &mtu, &size) != 0) return {};
+  return {.path_mtu = largest_path_mtu(IpMtu(static_cast<std::uint32_t>(mtu)))};
 }
 
 int SoftDevice::process_events(EventHandler& handler) {

@@ -62,7 +62,7 @@ class SoftDevice final : public Device, private ConnectionHost {
 
  private:
   [[nodiscard]] QueuePairPlace place_queue_pair(CompletionQueue& queue) override;
-  [[nodiscard]] int route_error(const IpAddress& remote) const override;
+  [[nodiscard]] Route route_to(const IpAddress& remote) const override;
   void wake() noexcept override { bell_.ring(); }
   void keep_timer();
 

@@ -22,13 +22,13 @@ void require_size(std::span<const std::byte> private_data, std::size_t limit, co
 
 }  // namespace
 
-SoftConnection::SoftConnection(Connections& connections, const Endpoint& remote,
+SoftConnection::SoftConnection(Connections& connections, const Endpoint& remote, PathMtu path_mtu,
                                std::uint8_t traffic_class)
     : connections_(connections),
       state_(State::Resolving),
       remote_(remote),
       traffic_class_(traffic_class),
-      path_mtu_(connections.config().path_mtu) {
+      path_mtu_(path_mtu) {
   connections.add(*this);
 }
 

@@ -5,7 +5,8 @@
 // connection manager wants them. Destruction hands the removal over and then waits for the worker
 // to be outside, a poll's time at most: after it nothing looks at the memory that was posted.
 //
-// A listener with a smaller path MTU than ours rejects a request for that reason
+// Who dials asks for the path MTU that its route has then, so that a connection made after a path
+// has shrunk fits it. A listener with a smaller one than ours rejects a request for that reason
 // (RejectReason::InvalidPathMtu, 12.6.7.2): then the request is made again with half of it.
 //
 //   who dials:    Resolving --RouteResolved--> Ready --connect()--> Connecting
@@ -33,7 +34,8 @@ class Connections;
 class SoftConnection final : public Connection {
  public:
   // Of who dials; its route is taken to be resolved.
-  SoftConnection(Connections& connections, const Endpoint& remote, std::uint8_t traffic_class);
+  SoftConnection(Connections& connections, const Endpoint& remote, PathMtu path_mtu,
+                 std::uint8_t traffic_class);
   // Takes a connect request over.
   SoftConnection(Connections& connections, CommId id, const Endpoint& remote, PathMtu path_mtu);
   SoftConnection(const SoftConnection&) = delete;

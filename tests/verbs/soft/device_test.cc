@@ -262,6 +262,17 @@ TEST_P(DeviceTest, PathMtuIsTheSmallerOfTheTwo) {
   }
 }
 
+// The underlay's MTU was changed after the device was opened.
+TEST_P(DeviceTest, AConnectionFitsThePathAsItIs) {
+  open();
+  ASSERT_TRUE(test::set_loopback_mtu(1500));
+  connect();
+  EXPECT_EQ(out_->attributes().path_mtu, PathMtu(1024));
+  a_->post_send(out_->queue_pair(), 0, 65520);
+  EXPECT_EQ(completions(*b_, 1).size(), 1U);
+  ASSERT_TRUE(test::set_loopback_mtu(65536));
+}
+
 TEST_P(DeviceTest, SurvivesABadWire) {
   open(parse_fault_plan("seed=3 out:drop=0.03,duplicate=0.01,reorder=0.01,corrupt=0.01"));
   connect();
@@ -333,17 +344,6 @@ TEST_P(DeviceTest, CountsNoDropOnAGoodWire) {
   EXPECT_GE(counted(*b_, "rx_datagrams"), 8U * 16);
 }
 
-// --- sleeping ---
-
-// Sends from one thread, an armed and sleeping worker in another: never is one missed.
-TEST_P(DeviceTest, ArmedWorkerIsWokenForEveryMessage) {
-  open();
-  connect();
-  constexpr int kRounds = 2000;
-  ibv_qp* const qp_b = b_->incoming.back()->queue_pair();
-  std::atomic<int> heard{0};
-  std::thread worker([&] {
-    CompletionQueue& queue = *b_->completions;
 // --- congestion ---
 
 // Through the kernel: the mark, the notification and the window's answer to it.
@@ -362,6 +362,17 @@ TEST_P(DeviceTest, MarksAreAnsweredByNotifications) {
   EXPECT_EQ(counted(*b_, "cnp_received"), 0U);
 }
 
+// --- sleeping ---
+
+// Sends from one thread, an armed and sleeping worker in another: never is one missed.
+TEST_P(DeviceTest, ArmedWorkerIsWokenForEveryMessage) {
+  open();
+  connect();
+  constexpr int kRounds = 2000;
+  ibv_qp* const qp_b = b_->incoming.back()->queue_pair();
+  std::atomic<int> heard{0};
+  std::thread worker([&] {
+    CompletionQueue& queue = *b_->completions;
     pollfd ready{queue.fd(), POLLIN, 0};
     ibv_wc wc{};
     while (heard < kRounds) {

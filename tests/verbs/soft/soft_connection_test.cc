@@ -349,6 +349,17 @@ TEST(SoftConnection, FailsWithoutARoute) {
   EXPECT_EQ(pair.a.detail, "no route: Network is unreachable");
 }
 
+// A way may take less than the interface, and less than it did: either end sees its own.
+TEST(SoftConnection, TheRouteNarrowsThePathMtu) {
+  for (const bool at_dialler : {true, false}) {
+    SimPair pair;
+    (at_dialler ? pair.a : pair.b).route_mtu = PathMtu(256);
+    pair.connect();
+    EXPECT_EQ(pair.a.connection->attributes().path_mtu, PathMtu(256));
+    EXPECT_EQ(pair.b.connection->attributes().path_mtu, PathMtu(256));
+  }
+}
+
 TEST(SoftConnection, AsksForLessWhenThePathMtuIsTooMuch) {
   SimPair pair(false, {}, PathMtu(4096));
   pair.connect();

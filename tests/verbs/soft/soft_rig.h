@@ -50,7 +50,9 @@ class SimDevice : public ConnectionHost, public EngineObserver, public Bell, pub
   [[nodiscard]] QueuePairPlace place_queue_pair(CompletionQueue& /*queue*/) override {
     return {QpNumber(next_number++), local, std::uint64_t{1} << 20};
   }
-  [[nodiscard]] int route_error(const IpAddress& /*remote*/) const override { return no_route; }
+  [[nodiscard]] Route route_to(const IpAddress& /*remote*/) const override {
+    return {no_route, route_mtu};
+  }
   void wake() noexcept override { woken = true; }
   // EngineObserver: one thread here, so what is found out can be told at once.
   void on_communication(QpNumber qp) noexcept override {
@@ -163,6 +165,7 @@ class SimDevice : public ConnectionHost, public EngineObserver, public Bell, pub
   std::uint32_t next_number = 0x10;
   bool woken = false;
   int no_route = 0;
+  PathMtu route_mtu{4096};
   int posted = 0;
 
  private:
