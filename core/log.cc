@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <spdlog/logger.h>
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
@@ -13,23 +14,46 @@
 namespace ipoverbs {
 
 namespace {
-constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 5> kLevels{{
-    {"error", spdlog::level::err},
-    {"warn", spdlog::level::warn},
-    {"info", spdlog::level::info},
-    {"debug", spdlog::level::debug},
-    {"trace", spdlog::level::trace},
-}};
+
+struct Level {
+  std::string_view name;
+  LogLevel level;
+  spdlog::level::level_enum in_spdlog;
+};
+
+constexpr std::array kLevels{
+    Level{"error", LogLevel::Error, spdlog::level::err},
+    Level{"warn", LogLevel::Warn, spdlog::level::warn},
+    Level{"info", LogLevel::Info, spdlog::level::info},
+    Level{"debug", LogLevel::Debug, spdlog::level::debug},
+    Level{"trace", LogLevel::Trace, spdlog::level::trace},
+};
+
 }  // namespace
 
+Logger::Logger(std::unique_ptr<spdlog::logger> sink) : sink_(std::move(sink)) {
+  sink_->set_level(spdlog::level::trace);  // it is level_ that decides
+}
+
+Logger::~Logger() = default;
+
+void Logger::write(LogLevel level, fmt::string_view format, fmt::format_args args) {
+  if (level > level_) return;
+  fmt::memory_buffer line;
+  fmt::vformat_to(fmt::appender(line), format, args);
+  sink_->log(kLevels[static_cast<std::size_t>(level)].in_spdlog,
+             spdlog::string_view_t(line.data(), line.size()));
+}
+
 std::shared_ptr<Logger> make_stderr_logger(std::string_view level) {
-  for (const auto& [name, value] : kLevels) {
-    if (name != level) continue;
-    auto logger =
-        std::make_shared<Logger>("ipoverbs", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    logger->set_level(value);
-    logger->set_pattern("[%Y-%m-%d %H:%M:%S.%e] [%l] %v");
-    logger->flush_on(spdlog::level::debug);
+  for (const auto& known : kLevels) {
+    if (known.name != level) continue;
+    auto sink = std::make_unique<spdlog::logger>("ipoverbs",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    sink->set_pattern("[%Y-%m-%d %H:%M:%S.%e] [%l] %v");
+    sink->flush_on(spdlog::level::debug);
+    auto logger = std::make_shared<Logger>(std::move(sink));
+    logger->set_level(known.level);
     return logger;
   }
   throw UsageError(
@@ -37,7 +61,8 @@ std::shared_ptr<Logger> make_stderr_logger(std::string_view level) {
 }
 
 std::shared_ptr<Logger> make_null_logger() {
-  return std::make_shared<Logger>("null", std::make_shared<spdlog::sinks::null_sink_mt>());
+  return std::make_shared<Logger>(
+      std::make_unique<spdlog::logger>("null", std::make_shared<spdlog::sinks::null_sink_mt>()));
 }
 
 }  // namespace ipoverbs

@@ -1,4 +1,5 @@
-// Logging: spdlog's logger, passed by reference. There is no global logger.
+// Logging: one object, passed by reference; there is no global logger. spdlog stands behind it and
+// is seen by log.cc alone: its headers would cost every file that logs a second of compilation.
 //
 // Levels by purpose: error, the daemon or a peer cannot do its job and somebody must act; warn,
 // something was lost or refused and will be tried again; info, a change of state that an operator
@@ -8,12 +9,54 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 
-#include <spdlog/logger.h>
+#include <fmt/core.h>
+
+namespace spdlog {
+class logger;
+}
 
 namespace ipoverbs {
 
-using Logger = spdlog::logger;
+// In order of urgency: a logger at one level says nothing of those after it.
+enum class LogLevel { Error, Warn, Info, Debug, Trace };
+
+// May be used by several threads at once.
+class Logger {
+ public:
+  explicit Logger(std::unique_ptr<spdlog::logger> sink);
+  ~Logger();
+  Logger(const Logger&) = delete;
+  Logger& operator=(const Logger&) = delete;
+
+  template <typename... Args>
+  void error(fmt::format_string<Args...> format, Args&&... args) {
+    write(LogLevel::Error, format, fmt::make_format_args(args...));
+  }
+  template <typename... Args>
+  void warn(fmt::format_string<Args...> format, Args&&... args) {
+    write(LogLevel::Warn, format, fmt::make_format_args(args...));
+  }
+  template <typename... Args>
+  void info(fmt::format_string<Args...> format, Args&&... args) {
+    write(LogLevel::Info, format, fmt::make_format_args(args...));
+  }
+  template <typename... Args>
+  void debug(fmt::format_string<Args...> format, Args&&... args) {
+    write(LogLevel::Debug, format, fmt::make_format_args(args...));
+  }
+
+  [[nodiscard]] LogLevel level() const { return level_; }
+  // Not while others log.
+  void set_level(LogLevel level) { level_ = level; }
+
+ private:
+  void write(LogLevel level, fmt::string_view format, fmt::format_args args);
+
+  std::unique_ptr<spdlog::logger> sink_;
+  LogLevel level_ = LogLevel::Info;
+};
 
 // A logger to stderr, "[time] [level] text". `level` is one of error, warn, info, debug, trace.
 // Throws UsageError for another word.

@@ -58,7 +58,7 @@ std::uint64_t random_node_id() {
 // who asks for debugging gets everything.
 std::unique_ptr<Service> set_up(const UpCommand& command, Logger& logger) {
   const auto level = logger.level();
-  logger.set_level(level == spdlog::level::info ? spdlog::level::warn : level);
+  logger.set_level(level == LogLevel::Info ? LogLevel::Warn : level);
   const auto choice = std::make_shared<DeviceChoice>(command.options.device_kind, random_node_id(),
                                                      command.options.soft_faults);
   const auto open_device = [choice](const verbs::DeviceRequest& request, Logger& log) {
