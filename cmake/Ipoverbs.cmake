@@ -1,11 +1,19 @@
 # Compiler settings and the three verbs with which every folder describes itself:
 #   ipoverbs_library(NAME SOURCES ... DEPS ...)   a floor
 #   ipoverbs_test(NAME SOURCES ... DEPS ...)      a GoogleTest program, run by ctest; THREADED if it has
-#                                                 more than one thread, for ThreadSanitizer to judge
+#                                                 more than one thread, for ThreadSanitizer to judge;
+#                                                 HEAVY if it computes so long that it is optimised like
+#                                                 what it tests
 #   ipoverbs_fuzzer(NAME SOURCES ... DEPS ...)    a libFuzzer program (with IPOVERBS_FUZZERS)
+#
+# The sanitizer presets read common headers precompiled (IPOVERBS_PRECOMPILE): half of what a test takes to
+# compile is GoogleTest and the standard library. GCC's presets do not, so that a file which forgot an
+# include still fails to compile.
 
 set(IPOVERBS_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
-set(IPOVERBS_OPTIMISE -O2 -g CACHE STRING "Optimisation and debug information")
+set(IPOVERBS_OPTIMISE -O2 -g1 CACHE STRING "Optimisation and debug information")
+set(IPOVERBS_TEST_OPTIMISE "" CACHE STRING "Optimisation of the tests' own files, where it is another")
+option(IPOVERBS_PRECOMPILE "Precompile common headers" OFF)
 option(IPOVERBS_FUZZERS "Build the fuzzers (needs Clang)" OFF)
 
 set(CMAKE_CXX_STANDARD 23)
@@ -16,7 +24,10 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 list(JOIN IPOVERBS_OPTIMISE " " CMAKE_CXX_FLAGS_RELWITHDEBINFO)
 
 find_program(CCACHE ccache)
-if(CCACHE)
+if(CCACHE AND IPOVERBS_PRECOMPILE)
+  # What ccache asks for before it takes files that read precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+elseif(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
@@ -43,19 +54,55 @@ if(IPOVERBS_SANITIZE)
   endif()
 endif()
 
+# ipoverbs_precompile(NAME OPTIONS ... HEADERS ...): a set of headers, compiled with OPTIONS once.
+function(ipoverbs_precompile NAME)
+  cmake_parse_arguments(ARG "" "" "OPTIONS;HEADERS" ${ARGN})
+  file(WRITE ${CMAKE_BINARY_DIR}/${NAME}.cc "// Nothing but the headers that are precompiled.\n")
+  add_library(${NAME} OBJECT ${CMAKE_BINARY_DIR}/${NAME}.cc)
+  target_link_libraries(${NAME} PRIVATE ipoverbs_flags fmt::fmt GTest::gtest GTest::gmock Threads::Threads)
+  target_compile_options(${NAME} PRIVATE ${ARG_OPTIONS})
+  if(CCACHE)
+    target_compile_options(${NAME} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+  target_precompile_headers(${NAME} PRIVATE ${ARG_HEADERS})
+endfunction()
+
+if(IPOVERBS_PRECOMPILE)
+  set(common <algorithm> <array> <atomic> <bit> <cassert> <cerrno> <chrono> <cstdint> <cstring> <deque>
+      <expected> <functional> <map> <memory> <optional> <set> <span> <stdexcept> <string> <string_view>
+      <system_error> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
+  ipoverbs_precompile(ipoverbs_common_headers HEADERS ${common})
+  ipoverbs_precompile(ipoverbs_test_headers OPTIONS ${IPOVERBS_TEST_OPTIMISE}
+    HEADERS ${common} <filesystem> <fstream> <random> <thread> <gmock/gmock.h> <gtest/gtest.h>)
+endif()
+
 function(ipoverbs_library NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(${NAME} STATIC ${ARG_SOURCES})
   target_link_libraries(${NAME} PUBLIC ipoverbs_flags ${ARG_DEPS})
+  if(IPOVERBS_PRECOMPILE)
+    target_precompile_headers(${NAME} REUSE_FROM ipoverbs_common_headers)
+  endif()
+endfunction()
+
+# What a file of tests is compiled with, beside the flags of all.
+function(ipoverbs_compile_as_test NAME)
+  target_compile_options(${NAME} PRIVATE ${IPOVERBS_TEST_OPTIMISE})
+  if(IPOVERBS_PRECOMPILE)
+    target_precompile_headers(${NAME} REUSE_FROM ipoverbs_test_headers)
+  endif()
 endfunction()
 
 function(ipoverbs_test NAME)
-  cmake_parse_arguments(ARG "THREADED" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADED;HEAVY" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  if(NOT ARG_HEAVY)
+    ipoverbs_compile_as_test(${NAME})
+  endif()
   add_test(NAME ${NAME} COMMAND ${NAME})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   if(ARG_THREADED)
