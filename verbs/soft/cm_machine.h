@@ -64,7 +64,7 @@ struct CmConfig {
   IpAddress local;             // the underlay address that everything is sent from
   PathMtu max_path_mtu{4096};  // a REQ that asks for more is rejected
   // ... or for more than the way to its sender takes now. May be empty.
-  std::function<PathMtu(const IpAddress& remote)> path_mtu_to;
+  std::function<PathMtu(const IpAddress& remote)> path_mtu_to = {};
   Duration first_resend = std::chrono::milliseconds(100);
   Duration longest_resend = std::chrono::milliseconds(4096);
   unsigned resends = 15;            // of REQ and REP; with the above 43 s in all
