@@ -40,7 +40,7 @@ class SendQueueTest : public testing::Test {
   }
 
   void make(const SendQueue::Limits& limits) {
-    queue_.emplace(&queue_pair_, kLink, limits, slabs_);
+    queue_.emplace(&queue_pair_, kLink, limits, slabs_, sizes_);
   }
   // A frame of `bytes`, in the slab at hand.
   SendQueue::Append append(std::size_t bytes) {
@@ -71,6 +71,7 @@ class SendQueueTest : public testing::Test {
   std::string posted_;
   ibv_context context_{};
   ibv_qp queue_pair_{};
+  DoorbellSizes sizes_;
   std::optional<SendQueue> queue_;
 };
 
