@@ -137,13 +137,14 @@ DaemonStatus Service::status() const {
   status.tun.state = to_string(tun_state_);
   status.tun.queue_packets = tun_.queue_length();
   status.tun.read = read_offloads_;
-  status.tun.write = options_.offloads ? tun_.offloads().write : tun::Offloads{};
   try {
     status.tun.kernel = tun_.statistics();
   } catch (const SystemError&) {
     status.tun.kernel.reset();  // the interface is gone: shown as null
   }
   status.node = node_->status(now);
+  status.tun.write = to_offloads(options_.transport.capabilities & ~status.node.withdrawn);
+  status.tun.withdrawn = to_offloads(status.node.withdrawn);
   return status;
 }
 

@@ -46,6 +46,7 @@ Json to_json(const TunReport& tun) {
           {"queue_packets", tun.queue_packets},
           {"read_offloads", to_json(tun.read)},
           {"write_offloads", to_json(tun.write)},
+          {"withdrawn_offloads", to_json(tun.withdrawn)},
           {"kernel", tun.kernel ? to_json(*tun.kernel) : Json(nullptr)}};
 }
 

@@ -25,8 +25,9 @@ struct TunReport {
   tun::Config config;
   std::string state;  // "up", "down", "removed"
   std::uint32_t queue_packets = 0;
-  tun::Offloads read;   // what packets that are read may leave undone now
-  tun::Offloads write;  // what packets that are written may leave undone
+  tun::Offloads read;       // what packets that are read may leave undone now
+  tun::Offloads write;      // what packets that are written may leave undone
+  tun::Offloads withdrawn;  // what no longer: the kernel came to refuse it
   std::optional<tun::Statistics> kernel;
 };
 

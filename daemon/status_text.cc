@@ -66,6 +66,10 @@ std::string format_head(const DaemonStatus& status) {
       {"offloads", fmt::format("read: {}; write: {}", join(tun.read), join(tun.write))},
       {"workers", fmt::format("{}", status.node.workers)},
   });
+  if (tun.withdrawn != tun::Offloads{}) {
+    text += fmt::format("withdrawn, the kernel having refused them, and done in software: {}\n",
+                        join(tun.withdrawn));
+  }
   if (tun.kernel && tun.kernel->tx_dropped > 0) {
     text += fmt::format("dropped by the kernel, the interface's queue being full: {}\n",
                         tun.kernel->tx_dropped);

@@ -51,8 +51,11 @@ enum class Counter : std::uint8_t {
   RxDropOffload,          // its virtio header does not fit the packet
   RxDropChecksum,         // a checksum that the peer completed is wrong
   RxDropTunDown,          // the interface is down (EIO)
-  RxDropTunRefused,       // the kernel refused the packet (EINVAL)
+  RxDropTunRefused,       // the kernel refused the packet (EINVAL), and nothing was left to be done
   RxDropTunError,         // any other error of the write
+
+  RxOffloadRefused,   // the kernel refused a super-packet or partial checksum (EINVAL)
+  RxOffloadSoftware,  // packets whose segments or checksum were therefore made here
 
   TxStallCredit,       // turns in which the TUN was left unread: no session could send
   TxStallMemory,       // turns in which the TUN was left unread: all slabs were in flight
@@ -98,6 +101,8 @@ inline constexpr std::array<std::string_view, kCounterCount> kCounterNames{
     "rx_drop_tun_down",
     "rx_drop_tun_refused",
     "rx_drop_tun_error",
+    "rx_offload_refused",
+    "rx_offload_software",
     "tx_stall_credit",
     "tx_stall_memory",
     "rx_unknown_queue_pair",

@@ -17,7 +17,7 @@
 //
 // Why kControlReceives are enough. Grants are sent when half a window can be granted, so while this
 // side does not repost, the other side can have caused two of them; the keepalive is one more, and
-// one is spare.
+// what tells of capabilities withdrawn, at most once a tick, the last.
 #pragma once
 
 #include <algorithm>

@@ -46,6 +46,12 @@ void write_control_frame(std::span<std::byte> frame, std::uint16_t credits) noex
   store(frame, 0, header);
 }
 
+void write_capabilities_frame(std::span<std::byte> frame, std::uint32_t capabilities) noexcept {
+  write_control_frame(frame, 0);
+  set_flags(frame, kCapabilities);
+  store(frame, kCapabilitiesOffset, Be32(capabilities));
+}
+
 void set_flags(std::span<std::byte> frame, std::uint8_t flags) noexcept {
   store(frame, offsetof(FrameHeader, flags), flags);
 }

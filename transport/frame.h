@@ -43,7 +43,7 @@ struct FrameHeader {
   Be16 length;   // bytes of IP packet
   Be16 credits;  // messages granted
   std::uint8_t type = 0;
-  std::uint8_t flags = 0;  // kChecksumComplete; the others zero when sent, ignored when received
+  std::uint8_t flags = 0;  // below; the others zero when sent, ignored when received
   tun::VirtioNetHeader offload;
 };
 static_assert(sizeof(FrameHeader) == 16 && alignof(FrameHeader) == 1);
@@ -52,6 +52,11 @@ static_assert(sizeof(FrameHeader) == 16 && alignof(FrameHeader) == 1);
 // it, as of the packet as it stands, a super-packet included. The receiver verifies it and makes it
 // partial again.
 inline constexpr std::uint8_t kChecksumComplete = 1;
+
+// Flag of a Control frame: bytes 8 to 11, big-endian, are the capabilities (Hello) that its sender
+// has left.
+inline constexpr std::uint8_t kCapabilities = 2;
+inline constexpr std::size_t kCapabilitiesOffset = 8;
 
 // csum_offset of the virtio header in a frame that asks for no checksum, where no receiver reads
 // it. Wireshark takes a SEND for RPC over RDMA if the 32 bits at its byte 12 are an RDMA procedure,
@@ -81,6 +86,10 @@ struct Frame {
   [[nodiscard]] std::span<std::byte> packet() const {
     return tun_bytes.subspan(sizeof(tun::VirtioNetHeader));
   }
+  // Of a Control frame with kCapabilities.
+  [[nodiscard]] std::uint32_t capabilities() const {
+    return load<Be32>(tun_bytes, kCapabilitiesOffset - kTunOffset).value();
+  }
 };
 
 // Walks a received message. Bounds are checked before anything is handed out.
@@ -106,6 +115,10 @@ void finish_packet_frame(std::span<std::byte> frame, std::size_t length) noexcep
 
 // Writes a whole Control frame; kFrameHeader bytes.
 void write_control_frame(std::span<std::byte> frame, std::uint16_t credits) noexcept;
+
+// Writes a whole Control frame that grants nothing and tells what capabilities are left;
+// kFrameHeader bytes.
+void write_capabilities_frame(std::span<std::byte> frame, std::uint32_t capabilities) noexcept;
 
 // Sets the flags of the frame that begins at `frame`.
 void set_flags(std::span<std::byte> frame, std::uint8_t flags) noexcept;

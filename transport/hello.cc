@@ -97,6 +97,17 @@ std::array<std::byte, 8> emit_reject(RejectReason reason) {
   return std::bit_cast<std::array<std::byte, 8>>(w);
 }
 
+std::string describe_capabilities(std::uint32_t capabilities) {
+  constexpr std::array<const char*, 5> kNames{"checksum", "tso4", "tso6", "tso_ecn", "uso"};
+  std::string text;
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if ((capabilities >> i & 1) == 0) continue;
+    if (!text.empty()) text += ' ';
+    text += kNames[i];
+  }
+  return text.empty() ? "none" : text;
+}
+
 std::expected<RejectReason, bool> parse_reject(std::span<const std::byte> data) {
   if (data.size() < sizeof(WireReject)) return std::unexpected(false);
   const auto w = load<WireReject>(data);

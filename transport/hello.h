@@ -47,6 +47,9 @@ enum class Capability : std::uint32_t {
   Uso = 1U << 4,
 };
 
+// "tso4 uso", for the log; "none" for 0.
+[[nodiscard]] std::string describe_capabilities(std::uint32_t capabilities);
+
 struct Hello {
   std::uint8_t session_index = 0;
   std::uint8_t workers = 1;

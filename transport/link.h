@@ -93,7 +93,9 @@ class Link {
   FrameQueue waiting;
   std::uint32_t send_credits = 0;  // messages that the far end has granted and we have not sent
   IpMtu mtu;                       // the far end's
-  std::uint32_t capabilities = 0;  // the far end's, bits of Capability
+  std::uint32_t capabilities = 0;  // the far end's, bits of Capability, by its hello
+  std::uint32_t not_withdrawn = ~std::uint32_t{0};  // by the far end since; it still delivers all
+  std::uint32_t told_withdrawn = 0;                 // what the far end knows that we have withdrawn
   bool active = false;
   bool waits_for_first = false;
   bool received_any = false;

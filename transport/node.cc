@@ -60,6 +60,9 @@ void Node::Impl::open_device() {
                     "ipoverbs running? Choose another --port for both ends",
                     options_.port));
   }
+  if (withdrawn_ != 0) {
+    for (const auto& worker : fabric->workers) worker->submit(Withdraw{withdrawn_});
+  }
   epoll_.add(fabric->device->event_fd());
   fabric_ = std::move(fabric);
   for (const auto& worker : fabric_->workers) worker->start();
@@ -131,12 +134,26 @@ void Node::Impl::process_reports() {
   for (const auto& worker : fabric_->workers) {
     for (const Report& report : worker->take_reports()) {
       if (report.kind == Report::Kind::Detached) finish_retired(report.link);
+      if (report.kind == Report::Kind::Withdrawn) withdraw(report.capabilities);
       Session* session = find(report.link);
       if (session == nullptr) continue;  // given up in the meantime
       if (report.kind == Report::Kind::Attached) on_attached(*session);
       if (report.kind == Report::Kind::Failed) fail(*session, report.why);
+      if (report.kind == Report::Kind::PeerWithdrew) {
+        peer_of(*session).capabilities &= report.capabilities;
+      }
     }
   }
+}
+
+void Node::Impl::withdraw(std::uint32_t capabilities) {
+  if ((capabilities & ~withdrawn_) == 0) return;
+  withdrawn_ |= capabilities;
+  logger_.warn(
+      "the kernel refuses packets of a kind that it took before: {}. They are cut, or summed, "
+      "here, and peers are asked for no more of them",
+      describe_capabilities(withdrawn_));
+  for (const auto& worker : fabric_->workers) worker->submit(Withdraw{withdrawn_});
 }
 
 void Node::Impl::process_timers() {

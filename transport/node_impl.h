@@ -91,6 +91,7 @@ class Node::Impl final : public verbs::EventHandler {
   void close_device(const std::string& why);
   void keep_counts();
   void process_reports();
+  void withdraw(std::uint32_t capabilities);
   void process_timers();
   // node_sessions.cc: connections
   [[nodiscard]] Session* find(const verbs::Connection* connection);
@@ -140,6 +141,7 @@ class Node::Impl final : public verbs::EventHandler {
   TimePoint reopen_at_ = TimePoint::max();
   std::string device_state_;
   verbs::Capabilities last_capabilities_;
+  std::uint32_t withdrawn_ = 0;  // of options_.capabilities, since the kernel refused (Refusals)
   std::uint32_t next_link_ = 1;
   // What workers that are gone had counted.
   std::array<std::uint64_t, kCounterCount> past_counters_{};

@@ -68,7 +68,7 @@ Hello Node::Impl::hello_for(unsigned index, const Session& session) const {
   hello.workers = static_cast<std::uint8_t>(tun_queues_.size());
   hello.node_id = id_;
   hello.attempt = session.machine.attempt();
-  hello.capabilities = options_.capabilities;
+  hello.capabilities = options_.capabilities & ~withdrawn_;
   hello.max_message = kMaxMessage;
   hello.mtu = options_.mtu;
   hello.credits = kInitialCredits;

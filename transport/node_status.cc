@@ -74,6 +74,7 @@ Status Node::Impl::status(TimePoint now) const {
   s.device_state = device_state_;
   s.device = last_capabilities_;
   s.node_id = id_.value();
+  s.withdrawn = withdrawn_;
   s.mtu = options_.mtu;
   s.workers = static_cast<unsigned>(tun_queues_.size());
   for (PeerIndex i = 0; i < peers_.size(); ++i) s.peers.push_back(peer_status(i, now));

@@ -46,6 +46,7 @@ struct Status {
   std::uint64_t node_id = 0;
   IpMtu mtu;
   unsigned workers = 0;
+  std::uint32_t withdrawn = 0;  // bits of Capability that the kernel here has lost (Refusals)
   std::vector<PeerStatus> peers;
   std::vector<CounterValue> counters;         // all of them, zero or not, summed over the workers
   DoorbellCounts doorbells;                   // summed over the workers

@@ -214,6 +214,7 @@ void Worker::tick(TimePoint now) noexcept {
       send_control(*link);
       flush(*link, now);
     }
+    tell_capabilities(*link);
   }
 }
 

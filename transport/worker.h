@@ -50,6 +50,7 @@
 #include "transport/counters.h"
 #include "transport/link.h"
 #include "transport/options.h"
+#include "transport/refusals.h"
 #include "transport/route_table.h"
 #include "verbs/device.h"
 
@@ -70,18 +71,25 @@ struct DetachLink {
 struct ForgetLink {
   LinkId id;
 };
-using Command = std::variant<AttachLink, ActivateLink, DetachLink, ForgetLink>;
+// The kernel is not to be asked for this any more (Refusals); every peer is told.
+struct Withdraw {
+  std::uint32_t capabilities = 0;
+};
+using Command = std::variant<AttachLink, ActivateLink, DetachLink, ForgetLink, Withdraw>;
 
 // From a worker to the control thread.
 struct Report {
   enum class Kind : std::uint8_t {
-    Attached,  // answer to AttachLink: its receives are posted, the far end may send
-    Failed,    // the session is of no more use; why says why. Once a link.
-    Detached,  // answer to DetachLink
+    Attached,      // answer to AttachLink: its receives are posted, the far end may send
+    Failed,        // the session is of no more use; why says why. Once a link.
+    Detached,      // answer to DetachLink
+    Withdrawn,     // the kernel here refuses what it took at the start: capabilities, all so far
+    PeerWithdrew,  // the far end says that of its own: capabilities that are left
   };
   Kind kind{};
   LinkId link;
-  std::string why;
+  std::string why = {};
+  std::uint32_t capabilities = 0;
 };
 
 class Worker {
@@ -127,6 +135,8 @@ class Worker {
   void execute(ActivateLink& command);
   void execute(DetachLink& command);
   void execute(ForgetLink& command);
+  void execute(Withdraw& command);
+  void tell_capabilities(Link& link) noexcept;
   void add_receives(Link& link);
   void add_buffers(std::uint32_t count);
   [[nodiscard]] Link* find(LinkId id) noexcept;
@@ -137,12 +147,20 @@ class Worker {
   int receive(TimePoint now) noexcept;
   void on_completion(const ibv_wc& completion, TimePoint now) noexcept;
   void on_message(Link& link, std::span<std::byte> message, TimePoint now) noexcept;
+  [[gnu::cold]] void on_capabilities(Link& link, const Frame& frame) noexcept;
   void deliver(Link& link, const Frame& frame) noexcept;
   [[nodiscard]] bool accept_checksum(std::span<std::byte> packet,
                                      tun::VirtioNetHeader& header) noexcept;
-  void write_tun(std::span<const std::byte> tun_bytes, Link& link) noexcept;
   void post_receives() noexcept;
   [[gnu::cold]] void on_error(const ibv_wc& completion) noexcept;
+  // worker_tun_datapath.cc: results are errno values, 0 for success
+  void write_tun(std::span<std::byte> tun_bytes, Link& link) noexcept;
+  [[nodiscard]] int write_record(std::span<const std::byte> tun_bytes) noexcept;
+  [[gnu::cold]] void on_refused(Capability work, Link& link) noexcept;
+  [[nodiscard]] int write_in_software(std::span<std::byte> tun_bytes,
+                                      const tun::VirtioNetHeader& header) noexcept;
+  [[nodiscard]] int write_segments(std::span<const std::byte> packet,
+                                   const tun::VirtioNetHeader& header) noexcept;
   // worker_tx_datapath.cc
   int transmit(TimePoint now, bool from_tun) noexcept;
   int read_tun() noexcept;
@@ -174,6 +192,8 @@ class Worker {
   SlabPool slabs_;
   ReceiveBuffers buffers_;
   CreditPool credits_;
+  Refusals refusals_;
+  std::vector<std::byte> segment_ = std::vector<std::byte>(tun::kMaxRecord);  // being written
 
   SlabCursor reading_{slabs_};  // what the TUN is read into
   SlabCursor copying_{slabs_};  // what small packets are copied to

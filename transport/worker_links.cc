@@ -111,6 +111,24 @@ void Worker::execute(ActivateLink& command) {
     flush(*link, now_);
   }
   by_peer_[link->peer].push_back(link);
+  if (link->not_withdrawn != ~std::uint32_t{0}) {
+    report({Report::Kind::PeerWithdrew, link->id, {}, link->not_withdrawn});
+  }
+}
+
+void Worker::execute(Withdraw& command) { refusals_.withdraw(command.capabilities); }
+
+// At ticks only, so that no two of them are on their way (transport/credits.h).
+void Worker::tell_capabilities(Link& link) noexcept {
+  const std::uint32_t withdrawn = refusals_.withdrawn();
+  if (withdrawn == link.told_withdrawn || !link.active || link.waits_for_first) return;
+  if (!reading_.ensure(kFrameHeader)) return;
+  const std::span<std::byte> frame = reading_.next(kFrameHeader);
+  write_capabilities_frame(frame, options_.capabilities & ~withdrawn);
+  if (!link.sends.append_control(reading_.slab(), frame)) return;
+  reading_.advance_past(frame);
+  link.told_withdrawn = withdrawn;
+  flush(link, now_);
 }
 
 void Worker::execute(DetachLink& command) {

@@ -1,7 +1,4 @@
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 
 #include "transport/packet.h"
 #include "transport/worker.h"
@@ -70,7 +67,10 @@ void Worker::on_message(Link& link, std::span<std::byte> message, TimePoint now)
   FrameReader::Result result = reader.next(frame);
   for (; result == FrameReader::Result::Frame; result = reader.next(frame)) {
     link.send_credits += frame.credits;
-    if (frame.type == FrameType::Control) continue;
+    if (frame.type == FrameType::Control) {
+      if ((frame.flags & kCapabilities) != 0) on_capabilities(link, frame);
+      continue;
+    }
     has_packets = true;
     deliver(link, frame);
   }
@@ -79,6 +79,14 @@ void Worker::on_message(Link& link, std::span<std::byte> message, TimePoint now)
   const bool control = !has_packets && result == FrameReader::Result::End && !message.empty();
   counters_.add(control ? Counter::PeerRxGrants : Counter::PeerRxMessages);
   if (!control && !link.grantor.on_message()) fail(link, "the peer sent more than it was granted");
+}
+
+void Worker::on_capabilities(Link& link, const Frame& frame) noexcept {
+  const std::uint32_t left = link.not_withdrawn & frame.capabilities();
+  if (left == link.not_withdrawn) return;
+  link.not_withdrawn = left;
+  // Told again when the link is activated, if it is not yet.
+  if (link.active) report({Report::Kind::PeerWithdrew, link.id, {}, left});
 }
 
 void Worker::deliver(Link& link, const Frame& frame) noexcept {
@@ -120,22 +128,6 @@ bool Worker::accept_checksum(std::span<std::byte> packet, tun::VirtioNetHeader& 
   // Complete it stays; a super-packet cannot be written so (virtio 1.2, section 5.1.6.2).
   header.flags = 0;
   return header.gso_type == tun::VIRTIO_NET_HDR_GSO_NONE;
-}
-
-void Worker::write_tun(std::span<const std::byte> tun_bytes, Link& link) noexcept {
-  if (::write(tun_, tun_bytes.data(), tun_bytes.size()) < 0) {
-    // drivers/net/tun.c: EIO while the interface is down, EINVAL for a header that it does not
-    // take.
-    const Counter why = errno == EIO      ? Counter::RxDropTunDown
-                        : errno == EINVAL ? Counter::RxDropTunRefused
-                                          : Counter::RxDropTunError;
-    return counters_.add(why);
-  }
-  const std::size_t bytes = tun_bytes.size() - sizeof(tun::VirtioNetHeader);
-  counters_.add(Counter::TunTxPackets);
-  counters_.add(Counter::TunTxBytes, bytes);
-  peer_gauges_[link.peer].rx_packets.add(1);
-  peer_gauges_[link.peer].rx_bytes.add(bytes);
 }
 
 void Worker::post_receives() noexcept {

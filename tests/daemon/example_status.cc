@@ -80,7 +80,8 @@ DaemonStatus example_status() {
   status.tun.state = "up";
   status.tun.queue_packets = 256;
   status.tun.read = {.checksum = true, .tso4 = true, .tso6 = true, .tso_ecn = true, .uso = false};
-  status.tun.write = {.checksum = true, .tso4 = true, .tso6 = true, .tso_ecn = true, .uso = true};
+  status.tun.write = {.checksum = true, .tso4 = true, .tso6 = true, .tso_ecn = true};
+  status.tun.withdrawn = {.uso = true};
   status.tun.kernel = tun::Statistics{1, 2, 3, 4, 5, 6, 7, 8};
   status.node.device_state = "up";
   status.node.device = example_capabilities();

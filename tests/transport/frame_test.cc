@@ -67,6 +67,20 @@ TEST(Frame, ControlIsWrittenByteForByte) {
   }
 }
 
+TEST(Frame, CapabilitiesAreWrittenByteForByte) {
+  Bytes frame(16, std::byte{0xa5});
+  write_capabilities_frame(frame, 0x01020304);
+  const std::array<unsigned char, 16> expected{0, 0, 0, 0, 1, 2, 0,    0,
+                                               1, 2, 3, 4, 0, 0, 0xff, 0xff};
+  EXPECT_TRUE(std::ranges::equal(frame, std::as_bytes(std::span(expected))));
+  FrameReader reader(frame);
+  Frame read;
+  ASSERT_EQ(reader.next(read), FrameReader::Result::Frame);
+  EXPECT_EQ(read.type, FrameType::Control);
+  EXPECT_EQ(read.flags, kCapabilities);
+  EXPECT_EQ(read.capabilities(), 0x01020304U);
+}
+
 TEST(FrameReader, ReadsEveryFrameOfAMessage) {
   for (const auto& lengths : std::vector<std::vector<std::size_t>>{
            {}, {1}, {8}, {1, 2, 3, 4, 5, 6, 7, 8, 9}, {20, 65535}, {1500, 40, 40}}) {
