@@ -54,6 +54,7 @@ enum class Counter : std::uint8_t {
   RxDropTunRefused,       // the kernel refused the packet (EINVAL), and nothing was left to be done
   RxDropTunError,         // any other error of the write
 
+  TxTooBigTold,       // answers to packets that were dropped as too big
   RxOffloadRefused,   // the kernel refused a super-packet or partial checksum (EINVAL)
   RxOffloadSoftware,  // packets whose segments or checksum were therefore made here
 
@@ -101,6 +102,7 @@ inline constexpr std::array<std::string_view, kCounterCount> kCounterNames{
     "rx_drop_tun_down",
     "rx_drop_tun_refused",
     "rx_drop_tun_error",
+    "tx_too_big_told",
     "rx_offload_refused",
     "rx_offload_software",
     "tx_stall_credit",

@@ -52,6 +52,7 @@
 #include "transport/options.h"
 #include "transport/refusals.h"
 #include "transport/route_table.h"
+#include "transport/too_big.h"
 #include "verbs/device.h"
 
 namespace ipoverbs::transport {
@@ -157,6 +158,8 @@ class Worker {
   void write_tun(std::span<std::byte> tun_bytes, Link& link) noexcept;
   [[nodiscard]] int write_record(std::span<const std::byte> tun_bytes) noexcept;
   [[gnu::cold]] void on_refused(Capability work, Link& link) noexcept;
+  [[gnu::cold]] void answer_too_big(const Link& link, std::span<const std::byte> packet,
+                                    std::size_t largest) noexcept;
   [[nodiscard]] int write_in_software(std::span<std::byte> tun_bytes,
                                       const tun::VirtioNetHeader& header) noexcept;
   [[nodiscard]] int write_segments(std::span<const std::byte> packet,
@@ -193,6 +196,7 @@ class Worker {
   ReceiveBuffers buffers_;
   CreditPool credits_;
   Refusals refusals_;
+  TooBigBudget too_big_budget_;
   std::vector<std::byte> segment_ = std::vector<std::byte>(tun::kMaxRecord);  // being written
 
   SlabCursor reading_{slabs_};  // what the TUN is read into

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "transport/segment.h"
+#include "transport/too_big.h"
 #include "transport/worker.h"
 
 namespace ipoverbs::transport {
@@ -60,6 +61,18 @@ void Worker::on_refused(Capability work, Link& link) noexcept {
   counters_.add(Counter::RxOffloadRefused);
   if (refusals_.on_refused(work)) {
     report({Report::Kind::Withdrawn, link.id, {}, refusals_.withdrawn()});
+  }
+}
+
+void Worker::answer_too_big(const Link& link, std::span<const std::byte> packet,
+                            std::size_t largest) noexcept {
+  const std::span<std::byte> record(segment_);
+  store(record, 0, tun::VirtioNetHeader{});
+  const std::size_t n =
+      write_too_big(record.subspan(sizeof(tun::VirtioNetHeader)), packet, largest, link.mtu);
+  if (n == 0 || !too_big_budget_.take(now_)) return;
+  if (write_record(record.first(sizeof(tun::VirtioNetHeader) + n)) == 0) {
+    counters_.add(Counter::TxTooBigTold);
   }
 }
 

@@ -172,7 +172,9 @@ bool Worker::send(Link& link, std::span<std::byte> frame) noexcept {
   if ((needed_capabilities(header.offload) & ~link.capabilities) != 0) {
     return drop(Counter::TxDropOffload);
   }
-  if (largest_segment(header.offload, packet) > link.mtu.value()) {
+  const std::size_t largest = largest_segment(header.offload, packet);
+  if (largest > link.mtu.value()) {
+    answer_too_big(link, packet, largest);
     return drop(Counter::TxDropTooBig);
   }
   const auto checksum = checksum_to_complete(header.offload);
