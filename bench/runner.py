@@ -1,6 +1,6 @@
 """Runs a table: all its arms in each round, in a new order each time; every measurement becomes a row.
 
-What can't be had is found out before or in the first round and listed as missing with its reason; what fails
+What can't be had is found out before or in the first rounds and listed as missing with its reason; what fails
 later leaves rows with the value null, which count nowhere.
 """
 
@@ -109,17 +109,15 @@ class Runner:
         return bool(self._largest[key])
 
     def _find_largest(self, name, world, underlay_mtu):
-        reason = "no packet gets through"
-        mtu = None
-        try:
-            mtu = self._contestants[name].largest_mtu(world, underlay_mtu)
-        except (Failed, Refused) as error:
-            reason = str(error)
-        if mtu:
-            say(f"{self._table.name}: {name} carries {mtu} bytes over an underlay MTU of {underlay_mtu}")
-        else:
-            self._lacks(reason, contestant=name, setting={"underlay_mtu": underlay_mtu, "overlay_mtu": "max"})
-        return mtu
+        for _ in range(2):  # on a busy machine the first start may be too slow
+            try:
+                mtu = self._contestants[name].largest_mtu(world, underlay_mtu)
+                say(f"{self._table.name}: {name} carries {mtu} bytes over an underlay MTU of {underlay_mtu}")
+                return mtu
+            except (Failed, Refused) as error:
+                reason = str(error)
+        self._lacks(reason, contestant=name, setting={"underlay_mtu": underlay_mtu, "overlay_mtu": "max"})
+        return None
 
     # Measuring
 
@@ -128,15 +126,18 @@ class Runner:
         return world, arm.setting.get("underlay_mtu") or world.underlay_mtus[0]
 
     def _measure_or_drop(self, arms, arm, number):
-        """What to tell of it. An arm that is refused, or that never started, is measured no more."""
+        """What to tell of it. An arm that is refused, or that has failed to start twice and never did, is measured no
+        more."""
         try:
             return self._measure(arm, number)
         except Refused as error:
             reason = str(error)
         except Failed as error:
             reason = str(error)
+            arm.failures += 1
             if arm.started:
                 self._fail_rows(arm, number)
+            if arm.started or (arm.failures < 2 and number < self._rounds):
                 return f"failed: {reason}"
         arms.remove(arm)
         self._lacks(reason, contestant=arm.contestant, setting=arm.setting)

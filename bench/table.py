@@ -45,6 +45,7 @@ class Arm:
     block: object = None
     watch: Callable = None
     started: bool = False  # the runner's: it did once
+    failures: int = 0  # and how often it should have, and did not
 
     def row_setting(self, call, world_mtu):
         return {"underlay_mtu": world_mtu, **self.setting, **call.setting}

@@ -73,6 +73,18 @@ class Dying(Good):
             raise Failed("died")
 
 
+class Slow(Good):
+    """Starts at the second attempt."""
+
+    name = "slow"
+    starts = 0
+
+    def up(self, world, setting):
+        self.starts += 1
+        if self.starts == 1:
+            raise Failed("too slow")
+
+
 class Silent(Good):
     name = "silent"
 
@@ -93,7 +105,7 @@ CALLS = [Call("rr")]
 def run(arms, rounds=2, shuffle=lambda order: None, warm_up=False):
     world = FakeWorld()
     table = Table("fake", "", "", None, None, None, warm_up=warm_up)
-    contestants = {c.name: c for c in (Good, Absent, Refusing, Dying, Silent)}
+    contestants = {c.name: c for c in (Good, Absent, Refusing, Dying, Slow, Silent)}
     runner = Runner(table, {"plain": world, "verbs": world}, contestants, LOADS, rounds, 1, shuffle, lambda: 40.0)
     with contextlib.redirect_stderr(io.StringIO()):
         runner.run(arms)
@@ -138,6 +150,11 @@ class Rows(unittest.TestCase):
         self.assertEqual(
             [(r["round"], r["value"]) for r in runner.rows if r["metric"] == "tcp_rr"], [(1, 71.0), (2, None)]
         )
+        self.assertEqual(runner.missing, [])
+
+    def test_contestant_that_does_not_start_once_is_tried_again(self):
+        runner, _ = run([Arm("slow", {}, CALLS)], rounds=2)
+        self.assertEqual([r["round"] for r in runner.rows], [2, 2])
         self.assertEqual(runner.missing, [])
 
     def test_warm_up_counts_nowhere(self):
