@@ -41,7 +41,7 @@ class Session:
         return {
             **{key: self.report[key] for key in ("machine", "kernel", "versions", "commit")},
             "device": device,
-            "rounds": self.rounds(),
+            "rounds": len({r["round"] for r in rows}),  # that were done
             "seconds": self.seconds(table),
             "accounting": accounting,
             "underlay_mtus": sorted({r["setting"]["underlay_mtu"] for r in rows if "underlay_mtu" in r["setting"]}),
@@ -84,7 +84,9 @@ class Session:
             # What was measured is kept if it is interrupted.
             runner.run(table.arms(self.options), after_round=lambda: self._keep(table, content()))
             if table.measure:
-                runner.rows += table.measure(self)
+                rows, missing = table.measure(self)
+                runner.rows += rows
+                runner.missing += missing
             return content()
 
     def _worlds(self, device, stack):

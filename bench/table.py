@@ -112,7 +112,7 @@ class Table:
     worlds: tuple = ("soft", "rxe")  # where it makes sense; the first is where "auto" runs it
     metrics: dict = field(default_factory=dict)  # of its own, beside loads.METRICS
     warm_up: bool = False  # a round before the first that counts
-    measure: Callable = None  # (session): rows of measurements that need no two hosts
+    measure: Callable = None  # (session): rows, and what is missing, of measurements that need no two hosts
     guest_part: str = None  # "auto" measures this part of it in the guest too: arms(options) looks at options.part
 
 

@@ -31,7 +31,12 @@ def measure(session):
         done = subprocess.run([program, *words, "--json", path], stdout=subprocess.DEVNULL, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{program} ended with status {done.returncode}")
-        return [{**row, "probe": None} for row in json.loads(path.read_text())["tables"]["csum"]["rows"]]
+        rows = [{**row, "probe": None} for row in json.loads(path.read_text())["tables"]["csum"]["rows"]]
+    absent = {name for above, below, *_ in GOALS for name in (above, below)} - {row["contestant"] for row in rows}
+    return rows, [
+        {"contestant": name, "setting": {}, "reason": "it was not built: libdpdk-dev is not installed"}
+        for name in sorted(absent)
+    ]
 
 
 def goals(figures):

@@ -59,7 +59,7 @@ def measure(session):
                         "probe": None,
                     }
                 )
-    return rows
+    return rows, []
 
 
 def goals(figures):
