@@ -8,7 +8,9 @@ A datagram is its flow, its number within the flow, and a pattern made of the tw
 datagrams of each of FLOWS flows, each from a port of its own, of SIZE bytes, or of 12 to SIZE by turns where
 SIZE is written as ..SIZE; with --segment in super-packets (UDP_SEGMENT) of up to 40; at most N datagrams a
 second with --rate. Then it sends an end, again and again, until `receive` answers with its findings, which
-`send` prints: one JSON object. With --answer, `receive` also sends every hundredth datagram of a flow back.
+`send` prints: one JSON object. An end may overtake what another worker still carries, so `receive` answers one
+that comes when nothing else has for half a second. With --answer, `receive` also sends every hundredth datagram
+of a flow back.
 Exit status of `send`: 0 if nothing was reordered, doubled or changed.
 """
 
@@ -23,6 +25,7 @@ SO_RCVBUFFORCE = 33
 HEAD = struct.Struct("!IQ")
 END = 0xFFFFFFFF
 SEGMENTS = 40
+QUIET = 0.5  # seconds
 
 
 def datagram(flow, number, size):
@@ -77,11 +80,15 @@ def receive(address, port, answer):
         s.bind((address, port))
         s.settimeout(30)
         findings = Findings()
+        last = time.monotonic()
         while True:
             data, sender = s.recvfrom(65536)
             if len(data) == HEAD.size and HEAD.unpack(data)[0] == END:
+                if time.monotonic() - last < QUIET:
+                    continue
                 s.sendto(findings.json().encode(), sender)
                 return
+            last = time.monotonic()
             taken = findings.take(data)
             if answer and taken and taken[1] % 100 == 0:
                 s.sendto(data, sender)
@@ -137,8 +144,6 @@ def send(address, port, flows, count, size, segment, rate):
         for s in sockets:
             s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, size)
     sent = send_all(sockets, count, size, varies, segment, rate)
-    # What is still on its way, in queues, arrives before the end does: a flow may take another way.
-    time.sleep(0.1)
     findings = ask_for_findings(address, port)
     findings["sent"] = sent
     print(json.dumps(findings))
