@@ -14,7 +14,7 @@ _OPTIONS = {
     "batching": lambda v: [] if v == "on" else ["--packets-per-message", "1", "--messages-per-doorbell", "1"],
     "packing": lambda v: [] if v == "on" else ["--packets-per-message", "1"],
     "chaining": lambda v: [] if v == "on" else ["--messages-per-doorbell", "1"],
-    "coalescing": lambda v: [] if v == "on" else ["--soft-coalescing", v],
+    "coalescing": lambda v: [] if v == "on" else ["--soft-faults", "no-gro"],
     "checksum": lambda v: ["--checksum", v],
     "copy_break": lambda v: ["--copy-break", str(v)],
     "workers": lambda v: ["--workers", str(v)],

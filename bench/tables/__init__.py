@@ -2,7 +2,7 @@
 
 import importlib
 
-NAMES = ("mtu", "udp60k", "batch", "peers", "verbs", "checksum", "scale", "csum")
+NAMES = ("mtu", "udp60k", "batch", "peers", "underlay", "verbs", "checksum", "scale", "csum")
 
 
 def table(name):
