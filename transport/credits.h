@@ -10,6 +10,9 @@
 //   no credit,
 //   - options.receive_buffers for all, granted to whoever uses them.
 //
+// A receive queue has so many places and no more: what all share gives way to what sessions are
+// promised, and a session for which nothing is left is refused.
+//
 // A session's window is what it may have outstanding. It begins at kInitialCredits; each time half
 // of it has been used it doubles, up to an equal share of the pool among the sessions, and the used
 // part is granted again as far as the pool has something free. A share that shrank because a
@@ -21,19 +24,45 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace ipoverbs::transport {
 
 inline constexpr std::uint32_t kInitialCredits = 8;   // messages
 inline constexpr std::uint32_t kControlReceives = 4;  // messages
+inline constexpr std::uint32_t kSessionReceives = kInitialCredits + kControlReceives;
+
+// How many places a receive queue should have, and how many of them all sessions may share.
+struct ReceivePlan {
+  std::uint32_t places = 0;
+  std::uint32_t shared = 0;
+};
+
+// For `peers` with one session each, and an eighth of them and one more besides: while both ends
+// dial, or where the peer has more workers. `shared` is what is asked for, `limit` what the
+// device's queue can hold.
+[[nodiscard]] constexpr ReceivePlan plan_receives(std::size_t peers, std::uint32_t shared,
+                                                  std::uint32_t limit) noexcept {
+  const std::uint64_t promised = (peers + peers / 8 + 1) * std::uint64_t{kSessionReceives};
+  ReceivePlan plan;
+  plan.places = static_cast<std::uint32_t>(std::min<std::uint64_t>(promised + shared, limit));
+  plan.shared = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      shared, plan.places - std::min<std::uint64_t>(promised, plan.places)));
+  return plan;
+}
 
 // What a worker has to grant.
 class CreditPool {
  public:
-  // `shared`: receives beyond those that come with each session.
-  explicit CreditPool(std::uint32_t shared) noexcept : shared_(shared) {}
-  void session_joined() noexcept { ++sessions_; }
+  explicit CreditPool(ReceivePlan plan) noexcept : plan_(plan) {}
+  // False, and nothing has changed, if the receives that a session is promised have no place.
+  [[nodiscard]] bool session_joins() noexcept {
+    const std::uint64_t promised = (sessions_ + std::uint64_t{1}) * kSessionReceives;
+    if (promised + lent_ > plan_.places) return false;
+    ++sessions_;
+    return true;
+  }
   // `outstanding`: what the session that leaves had granted; nobody will use it any more.
   void session_left(std::uint32_t outstanding) noexcept {
     --sessions_;
@@ -43,14 +72,21 @@ class CreditPool {
   }
   // The largest window of a session, in messages.
   [[nodiscard]] std::uint32_t share() const noexcept {
-    return kInitialCredits + shared_ / std::max(1U, sessions_);
+    return kInitialCredits + shared() / std::max(1U, sessions_);
   }
-  [[nodiscard]] std::uint32_t available() const noexcept { return shared_ - lent_; }
+  [[nodiscard]] std::uint32_t available() const noexcept { return shared() - lent_; }
+  // How many receives are to be posted for all sessions together.
+  [[nodiscard]] std::uint32_t receives() const noexcept { return shared() + promised(); }
   void lend(std::uint32_t n) noexcept { lent_ += n; }
   void give_back(std::uint32_t n) noexcept { lent_ -= n; }
 
  private:
-  std::uint32_t shared_;
+  [[nodiscard]] std::uint32_t promised() const noexcept { return sessions_ * kSessionReceives; }
+  [[nodiscard]] std::uint32_t shared() const noexcept {
+    return std::min(plan_.shared, plan_.places - promised());
+  }
+
+  ReceivePlan plan_;
   std::uint32_t lent_ = 0;
   std::uint32_t sessions_ = 0;
 };

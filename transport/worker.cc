@@ -17,10 +17,15 @@ namespace ipoverbs::transport {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(200);
-// Completions that may stand in the queue: every send of a few sessions and every receive. An
-// overrun would end them all, hence a generous number; the device's limit bounds it.
-constexpr std::uint32_t kCompletionDepth = 16384;
-constexpr std::uint32_t kSharedReceiveDepth = 8192;
+// Completions that may stand in the queue beside those of every receive: every send of a few
+// sessions. An overrun would end them all, hence a generous number; the device's limit bounds it.
+constexpr std::uint32_t kSendCompletions = 16384;
+
+// Without a shared receive queue each session has a pool of its own.
+ReceivePlan shared_plan(const Options& options, const verbs::Capabilities& can) {
+  if (!can.has_srq()) return {};
+  return plan_receives(options.peers.size(), options.receive_buffers, can.max_srq_wr);
+}
 
 void pin_to_nth_cpu(unsigned n, Logger& logger) {
   cpu_set_t allowed;
@@ -51,11 +56,12 @@ Worker::Worker(verbs::Device& device, int tun_queue, unsigned index, const Optio
       index_(index),
       tun_(tun_queue),
       device_(device),
+      receive_plan_(shared_plan(options, device.capabilities())),
       completions_(device.create_completion_queue(
-          std::min(kCompletionDepth, device.capabilities().max_cqe))),
+          std::min(receive_plan_.places + kSendCompletions, device.capabilities().max_cqe))),
       slabs_(device, options.slabs),
       buffers_(device),
-      credits_(device.capabilities().has_srq() ? options.receive_buffers : 0),
+      credits_(receive_plan_),
       by_peer_(options.peers.size()),
       receive_requests_(kPollBatch),
       receive_elements_(kPollBatch),
@@ -65,10 +71,12 @@ Worker::Worker(verbs::Device& device, int tun_queue, unsigned index, const Optio
   epoll_.add(tick_timer_.fd(), static_cast<std::uint32_t>(Source::Tick));
   tick_timer_.set_every(kTick);
   if (!device.capabilities().has_srq()) return;
-  shared_receives_ = device.create_shared_receive_queue(
-      std::min(kSharedReceiveDepth, device.capabilities().max_srq_wr));
-  add_buffers(options.receive_buffers);
-  wanted_ = options.receive_buffers;
+  shared_receives_ = device.create_shared_receive_queue(receive_plan_.places);
+  add_buffers(receive_plan_.shared);
+  if (index == 0 && receive_plan_.shared < options.receive_buffers) {
+    logger_.warn("receive buffers: {} are shared, not {}: the device's receive queue has {} places",
+                 receive_plan_.shared, options.receive_buffers, receive_plan_.places);
+  }
 }
 
 Worker::~Worker() {
@@ -94,8 +102,7 @@ verbs::QueuePairConfig Worker::queue_pair_config() const {
   config.completion_queue = completions_.get();
   config.shared_receive_queue = shared_receives_.get();
   config.send_depth = std::min(options_.send_depth, can.max_qp_wr);
-  config.receive_depth =
-      std::min(kInitialCredits + kControlReceives + options_.receive_buffers, can.max_qp_wr);
+  config.receive_depth = std::min(kSessionReceives + options_.receive_buffers, can.max_qp_wr);
   config.send_sge = std::min(can.max_send_sge, SendQueue::kMaxGather);
   return config;
 }

@@ -190,6 +190,7 @@ class Worker {
   const int tun_;
   verbs::Device& device_;
 
+  const ReceivePlan receive_plan_;
   std::unique_ptr<verbs::CompletionQueue> completions_;
   std::unique_ptr<verbs::SharedReceiveQueue> shared_receives_;  // null without
   SlabPool slabs_;
@@ -216,7 +217,6 @@ class Worker {
   std::vector<ibv_sge> receive_elements_;
   Bounded<std::uint32_t> spare_buffers_;  // not posted; room for all of them
   std::uint32_t posted_ = 0;              // on the shared queue
-  std::uint32_t wanted_ = 0;
 
   // Where the next turn is to look.
   struct Look {

@@ -63,14 +63,18 @@ void Worker::execute(AttachLink& command) {
   try {
     std::unique_ptr<CreditPool> own_pool;
     if (!shared_receives_) {
-      own_pool = std::make_unique<CreditPool>(queue_pair_config().receive_depth - kInitialCredits -
-                                              kControlReceives);
+      const std::uint32_t depth = queue_pair_config().receive_depth;
+      own_pool = std::make_unique<CreditPool>(ReceivePlan{depth, depth - kSessionReceives});
+    }
+    CreditPool& pool = own_pool ? *own_pool : credits_;
+    if (!pool.session_joins()) {
+      report({Report::Kind::Failed, config.id, "the receive queue has no places left"});
+      return;
     }
     links_.push_back(std::make_unique<Link>(config, LinkResources{slabs_, credits_, doorbells_},
                                             std::move(own_pool), now_));
     Link& link = *links_.back();
     by_queue_pair_[config.queue_pair->qp_num] = &link;
-    link.pool.session_joined();
     add_receives(link);
     report({Report::Kind::Attached, config.id, {}});
   } catch (const std::exception& error) {
@@ -87,13 +91,13 @@ void Worker::add_buffers(std::uint32_t count) {
 
 void Worker::add_receives(Link& link) {
   const std::uint32_t more =
-      shared_receives_ ? kInitialCredits + kControlReceives : queue_pair_config().receive_depth;
+      shared_receives_ ? kSessionReceives : queue_pair_config().receive_depth;
   if (spare_buffers_.size() < more) {
     add_buffers(more - static_cast<std::uint32_t>(spare_buffers_.size()));
   }
-  if (shared_receives_) wanted_ += more;
-  // Those of the shared queue's base are posted with the first session.
-  std::uint32_t count = shared_receives_ ? wanted_ - std::min(wanted_, posted_) : more;
+  // Those that all share are posted with the first session.
+  const std::uint32_t wanted = credits_.receives();
+  std::uint32_t count = shared_receives_ ? wanted - std::min(wanted, posted_) : more;
   for (; count > 0 && !spare_buffers_.empty(); --count) {
     reposts_.append({&link, spare_buffers_.take_last()});
     if (reposts_.size() == static_cast<std::size_t>(kPollBatch)) post_receives();
@@ -150,7 +154,6 @@ void Worker::execute(ForgetLink& command) {
       std::ranges::find(by_queue_pair_, link, [](const auto& p) { return p.second; });
   if (number != by_queue_pair_.end()) by_queue_pair_.erase(number);
   link->pool.session_left(link->grantor.outstanding());
-  if (shared_receives_) wanted_ -= kInitialCredits + kControlReceives;
   std::erase_if(links_, [link](const auto& l) { return l.get() == link; });
 }
 

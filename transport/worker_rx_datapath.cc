@@ -139,7 +139,7 @@ void Worker::post_receives() noexcept {
     for (; i < reposts_.size() && (shared_receives_ || reposts_[i].link == owner); ++i) {
       const std::uint32_t buffer = reposts_[i].buffer;
       const bool post =
-          shared_receives_ ? posted_ + n < wanted_ : owner != nullptr && !owner->detached;
+          shared_receives_ ? posted_ + n < credits_.receives() : owner != nullptr && !owner->detached;
       if (!post) {
         spare_buffers_.append(buffer);
         continue;

@@ -10,17 +10,34 @@
 namespace ipoverbs::transport {
 namespace {
 
+// A queue that has room for whoever may come.
+constexpr ReceivePlan ample(std::uint32_t shared) { return {100000, shared}; }
+
+TEST(ReceivePlan, HasPlacesForAllPeersAndSomeMore) {
+  const ReceivePlan plan = plan_receives(1000, 128, 65536);
+  EXPECT_EQ(plan.places, 1126 * kSessionReceives + 128);
+  EXPECT_EQ(plan.shared, 128U);
+}
+
+TEST(ReceivePlan, WhatIsSharedGivesWayToWhatIsPromised) {
+  EXPECT_EQ(plan_receives(8, 128, 150).places, 150U);
+  EXPECT_EQ(plan_receives(8, 128, 150).shared, 150 - 10 * kSessionReceives);
+  EXPECT_EQ(plan_receives(8, 128, 100).places, 100U);
+  EXPECT_EQ(plan_receives(8, 128, 100).shared, 0U);
+  EXPECT_EQ(plan_receives(1, 65536, 16384).shared, 16384 - 2 * kSessionReceives);
+}
+
 TEST(Grantor, BeginsWithWhatItsHelloGranted) {
-  CreditPool pool(100);
-  pool.session_joined();
+  CreditPool pool(ample(100));
+  ASSERT_TRUE(pool.session_joins());
   const Grantor grantor(pool);
   EXPECT_EQ(grantor.outstanding(), kInitialCredits);
   EXPECT_FALSE(grantor.due());
 }
 
 TEST(Grantor, GrantsAgainWhenHalfIsUsedAndDoublesItsWindow) {
-  CreditPool pool(100);
-  pool.session_joined();
+  CreditPool pool(ample(100));
+  ASSERT_TRUE(pool.session_joins());
   Grantor grantor(pool);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(grantor.on_message());
   EXPECT_FALSE(grantor.due());
@@ -32,8 +49,8 @@ TEST(Grantor, GrantsAgainWhenHalfIsUsedAndDoublesItsWindow) {
 }
 
 TEST(Grantor, TheWindowStopsAtTheShare) {
-  CreditPool pool(20);
-  pool.session_joined();
+  CreditPool pool(ample(20));
+  ASSERT_TRUE(pool.session_joins());
   Grantor grantor(pool);
   for (int round = 0; round < 10; ++round) {
     while (grantor.outstanding() > 0) ASSERT_TRUE(grantor.on_message());
@@ -43,23 +60,23 @@ TEST(Grantor, TheWindowStopsAtTheShare) {
 }
 
 TEST(Grantor, AMessageWithoutCreditBreaksTheRules) {
-  CreditPool pool(0);
-  pool.session_joined();
+  CreditPool pool(ample(0));
+  ASSERT_TRUE(pool.session_joins());
   Grantor grantor(pool);
   for (std::uint32_t i = 0; i < kInitialCredits; ++i) EXPECT_TRUE(grantor.on_message());
   EXPECT_FALSE(grantor.on_message());
 }
 
 TEST(CreditPool, AnIdleSessionLeavesTheNewOneItsInitialCredits) {
-  CreditPool pool(8);
-  pool.session_joined();
+  CreditPool pool(ample(8));
+  ASSERT_TRUE(pool.session_joins());
   Grantor old(pool);
   while (old.outstanding() > 0) ASSERT_TRUE(old.on_message());
   EXPECT_GT(old.take(), 0);
   while (old.outstanding() > 0) ASSERT_TRUE(old.on_message());
   EXPECT_GT(old.take(), 0);
   EXPECT_EQ(pool.available(), 0U);
-  pool.session_joined();
+  ASSERT_TRUE(pool.session_joins());
   Grantor fresh(pool);
   while (fresh.outstanding() > 0) ASSERT_TRUE(fresh.on_message());
   EXPECT_TRUE(fresh.due());
@@ -67,8 +84,8 @@ TEST(CreditPool, AnIdleSessionLeavesTheNewOneItsInitialCredits) {
 }
 
 TEST(CreditPool, GetsBackWhatALeavingSessionHad) {
-  CreditPool pool(50);
-  pool.session_joined();
+  CreditPool pool(ample(50));
+  ASSERT_TRUE(pool.session_joins());
   Grantor grantor(pool);
   for (int round = 0; round < 6; ++round) {
     while (grantor.outstanding() > 0) ASSERT_TRUE(grantor.on_message());
@@ -79,20 +96,40 @@ TEST(CreditPool, GetsBackWhatALeavingSessionHad) {
   EXPECT_EQ(pool.available(), 50U);
 }
 
+TEST(CreditPool, RefusesASessionForWhichThereIsNoPlace) {
+  CreditPool pool({2 * kSessionReceives + 5, 5});
+  ASSERT_TRUE(pool.session_joins());
+  ASSERT_TRUE(pool.session_joins());
+  EXPECT_EQ(pool.receives(), 2 * kSessionReceives + 5);
+  EXPECT_FALSE(pool.session_joins());
+  pool.session_left(kInitialCredits);
+  EXPECT_TRUE(pool.session_joins());
+}
+
+TEST(CreditPool, WhatIsLentKeepsItsPlace) {
+  CreditPool pool({2 * kSessionReceives + 5, kSessionReceives});
+  ASSERT_TRUE(pool.session_joins());
+  Grantor grantor(pool);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(grantor.on_message());
+  EXPECT_EQ(grantor.take(), 12);  // window 16: 8 of them from what is shared
+  EXPECT_FALSE(pool.session_joins());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(grantor.on_message());
+  EXPECT_TRUE(pool.session_joins());
+  EXPECT_EQ(pool.available(), 0U);
+}
+
 // Sessions come, go, and use their credits at random: never is more granted than there are
-// receives.
+// receives, nor more posted than there are places.
 TEST(CreditPool, NeverGrantsMoreThanItHas) {
   constexpr std::uint32_t kShared = 37;
+  constexpr std::uint32_t kPlaces = 10 * kSessionReceives + 3;
   std::mt19937 random(2);
-  CreditPool pool(kShared);
+  CreditPool pool({kPlaces, kShared});
   std::deque<Grantor> sessions;
   for (int step = 0; step < 200000; ++step) {
     switch (random() % 50) {
       case 0:
-        if (sessions.size() < 12) {
-          pool.session_joined();
-          sessions.emplace_back(pool);
-        }
+        if (pool.session_joins()) sessions.emplace_back(pool);
         break;
       case 1:
         if (!sessions.empty()) {
@@ -112,7 +149,9 @@ TEST(CreditPool, NeverGrantsMoreThanItHas) {
     }
     std::uint32_t granted = 0;
     for (const Grantor& g : sessions) granted += g.outstanding();
-    ASSERT_LE(granted, kShared + kInitialCredits * sessions.size());
+    ASSERT_LE(granted + kControlReceives * sessions.size(), pool.receives());
+    ASSERT_LE(pool.receives(),
+              std::min<std::size_t>(kPlaces, kShared + kSessionReceives * sessions.size()));
     ASSERT_LE(pool.available(), kShared);
   }
 }

@@ -240,14 +240,15 @@ TEST_F(NodeTest, ADeadPeerIsNoticedByItsSilence) {
       1ms, 200000));
 }
 
-struct OtherDevices : testing::TestWithParam<std::tuple<bool, unsigned, unsigned>> {};
+// What the shared receive queue can hold (0: there is none), workers of a and of b.
+struct OtherDevices : testing::TestWithParam<std::tuple<std::uint32_t, unsigned, unsigned>> {};
 
 // Every kind of device carries, with every number of workers at either end.
 TEST_P(OtherDevices, CarryBothWays) {
-  const auto [srq, workers_a, workers_b] = GetParam();
+  const auto [max_srq_wr, workers_a, workers_b] = GetParam();
   LoopbackNetwork network;
   support::LoopbackOptions device;
-  if (!srq) device.capabilities.max_srq_wr = 0;
+  device.capabilities.max_srq_wr = max_srq_wr;
   device.capabilities.max_send_sge = 2;
   Host a(network, 1, {2}, workers_a, device);
   Host b(network, 2, {1}, workers_b, device);
@@ -293,10 +294,15 @@ TEST_P(OtherDevices, CarryBothWays) {
       << " " << at_b << a.counters() << "\n"
       << b.counters();
   EXPECT_EQ(network.rnr_count(), 0U);
+  if (max_srq_wr == 0) return;
+  std::uint64_t granted = 0;
+  for (const SessionStatus& s : a.peer(0, now).sessions) granted += s.send_credits;
+  EXPECT_LE(granted, std::uint64_t{workers_b} * max_srq_wr);
 }
 
+// 44: the promises to three sessions, and 8 to share.
 INSTANTIATE_TEST_SUITE_P(Node, OtherDevices,
-                         testing::Combine(testing::Bool(), testing::Values(1U, 3U),
+                         testing::Combine(testing::Values(0U, 44U, 32768U), testing::Values(1U, 3U),
                                           testing::Values(1U, 2U)));
 
 }  // namespace
