@@ -6,7 +6,7 @@ from html import escape
 
 from bench.svg import bars_svg, curves_svg
 from bench.table import Bars
-from bench.text import missing_line, number, setup_lines, versions
+from bench.text import interval_words, missing_line, number, setup_lines, versions
 
 KINDS = {
     "ipoverbs": "ours",
@@ -32,7 +32,7 @@ def _goals(goals):
         return ""
     lines = []
     for g in goals:
-        interval = f"{number(g['interval'][0])} .. {number(g['interval'][1])}" if g["interval"] else "not measured"
+        interval = interval_words(g) if g["interval"] else "not measured"
         lines.append(
             f"<tr><td>{escape(g['name'])}</td><td class=n>{number(g['value'])}</td><td class=n>{interval}</td>"
             f"<td class=n>{'at most' if g.get('at_most') else 'at least'} {number(g['goal'])}</td>"

@@ -32,7 +32,7 @@ def commit(project):
     return done.stdout.strip() or "unknown"
 
 
-def describe(project, program, device, contestants):
+def describe(project, program, contestants):
     versions = {tool: v for tool, v in tools().items() if v}
     for contestant in contestants:
         versions |= {name: v for name, v in contestant.versions().items() if v}
@@ -43,5 +43,4 @@ def describe(project, program, device, contestants):
         "kernel": platform.release(),
         "versions": versions,
         "commit": commit(project),
-        "device": device,
     }

@@ -25,10 +25,10 @@ class Session:
         self.program = str(self.build / "release/daemon/ipoverbs")
         self._contestants = contestants.every()
         self._loads = loads.every()
-        self.report = {
-            **machine.describe(self.project, self.program, options.device, [c() for c in self._contestants.values()]),
-            "tables": {},
-        }
+        self.report = {**self._described(), "device": options.device, "tables": {}}
+
+    def _described(self):
+        return machine.describe(self.project, self.program, [c() for c in self._contestants.values()])
 
     def rounds(self):
         return self.options.rounds or (QUICK_ROUNDS if self.options.quick else ROUNDS)
@@ -38,13 +38,19 @@ class Session:
 
     def setup(self, table, device, accounting, rows):
         """Where and how a table's rows were made."""
+        if table.name not in self.report["tables"]:
+            self.report |= self._described()  # anew: the table's contestants are installed by now
+        settings = [r["setting"] for r in rows]
+        contestants_here = dict.fromkeys(r["contestant"] for r in rows)
         return {
             **{key: self.report[key] for key in ("machine", "kernel", "versions", "commit")},
             "device": device,
             "rounds": len({r["round"] for r in rows}),  # that were done
             "seconds": self.seconds(table),
             "accounting": accounting,
-            "underlay_mtus": sorted({r["setting"]["underlay_mtu"] for r in rows if "underlay_mtu" in r["setting"]}),
+            "underlay_mtus": sorted({s["underlay_mtu"] for s in settings if "underlay_mtu" in s}),
+            "overlay_mtus": sorted({s.get("overlay_mtu_bytes", s["overlay_mtu"]) for s in settings if "overlay_mtu" in s}),
+            "offloads": {c: self._contestants[c].offloads for c in contestants_here if c in self._contestants},
         }
 
     def run(self, name):
@@ -64,6 +70,8 @@ class Session:
     def _keep(self, table, content):
         content["goals"] = table.goals(Figures(content["rows"]))
         self.report["tables"][table.name] = content
+        setups = [c[key] for c in self.report["tables"].values() for key in ("setup", "setup_guest") if key in c]
+        self.report["device"] = ", ".join(dict.fromkeys(s["device"] for s in setups))
         if self.options.json:
             report.write(self.report, self.options.json)
 

@@ -2,11 +2,13 @@
 
 import statistics
 
+ENOUGH = 6  # values, for an interval that holds the median with 95 %
+
 
 def median_interval(values):
     """The median and the order statistics that hold it with 95 % (binomial, no assumption on shape).
 
-    Fewer than six values can't hold it so surely: then it is all of them.
+    Fewer than ENOUGH values can't hold it so surely: then it is all of them.
     """
     ordered = sorted(values)
     n = len(ordered)
@@ -25,21 +27,19 @@ def paired_ratios(above, below):
     return [above[i] / below[i] for i in sorted(set(above) & set(below)) if below[i]]
 
 
-def judged(name, values, wanted, at_most=False, by_interval=False):
-    """An entry of "goals": the median of the values against what is wanted.
+def judged(name, values, wanted, at_most=False, by="median"):
+    """An entry of "goals": the values' median, or one end of its interval ("low", "high"), against what is wanted.
 
-    by_interval: it is met unless the whole interval lies on the wrong side.
+    "pairs": how many values there were; fewer than ENOUGH have no interval of 95 %.
     """
+    goal = {"name": name, "value": None, "interval": None, "pairs": len(values), "goal": wanted, "at_most": at_most}
     if not values:
-        return {"name": name, "value": None, "interval": None, "goal": wanted, "at_most": at_most, "met": False}
+        return goal | {"met": False}
     value, interval = median_interval(values)
-    deciding = value if not by_interval else interval[0] if at_most else interval[1]
-    return {
-        "name": name,
+    deciding = {"median": value, "low": interval[0], "high": interval[1]}[by]
+    return goal | {
         "value": round(value, 4),
         "interval": [round(x, 4) for x in interval],
-        "goal": wanted,
-        "at_most": at_most,
         "met": deciding <= wanted if at_most else deciding >= wanted,
     }
 

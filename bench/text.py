@@ -2,7 +2,7 @@
 
 import statistics
 
-from bench.stats import median_interval, paired_ratios
+from bench.stats import ENOUGH, median_interval, paired_ratios
 from bench.table import Bars, better
 
 
@@ -23,10 +23,16 @@ def rounds(setup):
     return "1 round" if setup["rounds"] == 1 else f"{setup['rounds']} rounds"
 
 
+def interval_words(goal):
+    """Of a goal that was measured; how many pairs it rests on, where they are too few."""
+    few = f", {goal['pairs']} of them" if goal["pairs"] < ENOUGH else ""
+    return f"{number(goal['interval'][0])} .. {number(goal['interval'][1])}{few}"
+
+
 def goal_line(goal):
     if goal["value"] is None:
         return f"MISSED {goal['name']}: not measured"
-    interval = f" [{number(goal['interval'][0])} .. {number(goal['interval'][1])}]" if goal["interval"] else ""
+    interval = f" [{interval_words(goal)}]"
     wanted = f"{'at most' if goal.get('at_most') else 'at least'} {number(goal['goal'])}"
     return f"{'met   ' if goal['met'] else 'MISSED'} {goal['name']}: {number(goal['value'])}{interval}, {wanted}"
 
@@ -58,6 +64,10 @@ def _curves(panel):
     for label, curve in panel.curves.items():
         cells = (number(statistics.median(curve[x].values())) if curve.get(x) else "-" for x in xs)
         yield f"    {label:>28}" + "".join(f"{cell:>10}" for cell in cells)
+        if any(len(values) > 1 for values in curve.values()):
+            for word, end in (("least", min), ("most", max)):
+                cells = (number(end(curve[x].values())) if curve.get(x) else "-" for x in xs)
+                yield f"    {word:>28}" + "".join(f"{cell:>10}" for cell in cells)
 
 
 def versions(holder):
@@ -67,12 +77,13 @@ def versions(holder):
 def setup_lines(content):
     """Where and how a table was measured; and its part in the guest, if it has one."""
     for setup in filter(None, (content["setup"], content.get("setup_guest"))):
-        few = "; fewer than six rounds hold no 95 % interval: it is all of them" if setup["rounds"] < 6 else ""
+        few = "; so few hold no 95 % interval: it is all of them" if setup["rounds"] < ENOUGH else ""
         yield f"{setup['machine']}, Linux {setup['kernel']}, commit {setup['commit']}, device {setup['device']}"
         yield (
             f"{rounds(setup)} of {setup['seconds']} s{few}; CPU time by {setup['accounting']}; "
-            f"underlay MTU {numbers(setup['underlay_mtus'])}"
+            f"underlay MTU {numbers(setup['underlay_mtus'])}; overlay MTU {numbers(setup['overlay_mtus'])}"
         )
+        yield "offloads: " + "; ".join(f"{name} {what}" for name, what in setup["offloads"].items())
 
 
 def table_text(table, panels, content):

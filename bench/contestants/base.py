@@ -15,6 +15,7 @@ class Refused(Exception):
 class Contestant:
     name = None
     needs_rdma = False  # runs where the world's RDMA devices are, if they are apart
+    offloads = "none"  # of its TUN
     package = None
     program = None
 

@@ -14,6 +14,8 @@ LARGEST_MTU = 65520  # ipoverbs' own
 
 
 class Bound(Contestant):
+    offloads = "super-packets and partial checksums, unless super-packets are off"
+
     def mtus(self, world, underlay_mtu):
         return [LARGEST_MTU]
 

@@ -8,6 +8,12 @@ from bench.contestants.base import Contestant, Failed, Refused
 from bench.contestants.crowd import Crowd
 from bench.world import OTHER, SIDES
 
+# Words of a setting that say more than one option: every packet is copied, its sum in the same pass or in one of its own.
+_CHECKSUM = {
+    "full-copied": ["--checksum", "full", "--copy-break", "65535"],
+    "full-separate": ["--checksum", "full-separate", "--copy-break", "65535"],
+}
+
 _OPTIONS = {
     "overlay_mtu": lambda v: ["--mtu", str(v)],
     "superpackets": lambda v: ["--offloads", v],
@@ -15,7 +21,7 @@ _OPTIONS = {
     "packing": lambda v: [] if v == "on" else ["--packets-per-message", "1"],
     "chaining": lambda v: [] if v == "on" else ["--messages-per-doorbell", "1"],
     "coalescing": lambda v: [] if v == "on" else ["--soft-faults", "no-gro"],
-    "checksum": lambda v: ["--checksum", v],
+    "checksum": lambda v: _CHECKSUM.get(v, ["--checksum", v]),
     "copy_break": lambda v: ["--copy-break", str(v)],
     "workers": lambda v: ["--workers", str(v)],
 }
@@ -24,6 +30,7 @@ _OPTIONS = {
 class Ipoverbs(Contestant):
     name = "ipoverbs"
     needs_rdma = True
+    offloads = "super-packets and partial checksums, unless super-packets are off"
 
     def versions(self):
         return {}  # the commit says it

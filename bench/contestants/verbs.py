@@ -12,6 +12,7 @@ class Native(Contestant):
     """Nothing to start: its loads are the programs themselves, between the underlay's addresses."""
 
     needs_rdma = True
+    offloads = "none (no TUN)"
 
     def up(self, world, setting):
         if world.device == "soft":

@@ -6,6 +6,7 @@ from bench.world import SIDES, SoftWorld
 
 class Veth(Contestant):
     name = "veth"
+    offloads = "the kernel's own"
 
     @property
     def far_address(self):

@@ -31,6 +31,7 @@ The loads by name; METRICS has every metric's unit and which way is better:
                                                  streams together; None: as fast as it goes, which is searched for
     bw_tcp(message_size=65536, processes=1)      the grid of lmbench's bw_tcp, by netperf: bw_tcp
     ping_under_load()                            ping_p50_under_load, ping_p99_under_load beside one TCP stream
+    ping_after_idle()                            the first ping after two seconds of silence
 """
 
 import importlib
@@ -53,6 +54,7 @@ METRICS = {
     "udp_pps_1400": ("1/s", True),
     "ping_p50_under_load": ("us", False),
     "ping_p99_under_load": ("us", False),
+    "ping_after_idle": ("us", False),
     "daemon_cpu": ("s/s", False),
     "daemon_cpu_send": ("s/s", False),
     "daemon_cpu_receive": ("s/s", False),

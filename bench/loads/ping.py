@@ -1,4 +1,6 @@
-"""Round trips of a ping beside a TCP stream."""
+"""Round trips of a ping: beside a TCP stream, and after silence."""
+
+import time
 
 from bench.loads import LoadFailed, load, netperf
 from bench.loads.substitutes import IPERF3_PORT
@@ -8,6 +10,7 @@ from bench.tool_output import percentile, ping_times
 INTERVAL = 0.01
 FEWEST = 200
 LOST = 1e6  # us: what is not back within a second counts as a second
+IDLE = 2.0  # s
 
 
 @load("ping_p50_under_load", "ping_p99_under_load", missing=ping_missing)
@@ -27,6 +30,14 @@ def ping_under_load(world, contestant, seconds):
     times = ping_times(text)
     values = [min(LOST, times.get(number, LOST)) for number in range(1, count + 1)]
     return {"ping_p50_under_load": percentile(values, 0.5), "ping_p99_under_load": percentile(values, 0.99)}
+
+
+@load("ping_after_idle", missing=ping_missing)
+def ping_after_idle(world, contestant, seconds):
+    """The first ping after IDLE seconds without traffic."""
+    time.sleep(IDLE)
+    times = ping_times(client(world, ["ping", "-n", "-c", "1", "-W", "1", contestant.far_address], 1))
+    return {"ping_after_idle": times.get(1, LOST)}
 
 
 def _stream(contestant, seconds):

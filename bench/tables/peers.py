@@ -16,6 +16,7 @@ SHOWN = (
     ("udp_rr_p99", "UDP round trip, 99th percentile", "us"),
     ("udp_pps_64", "UDP datagrams of 64 bytes received", "1/s"),
     ("ping_p99_under_load", "Ping beside a TCP stream, 99th percentile", "us"),
+    ("ping_after_idle", "First ping after two seconds of silence", "us"),
     ("daemon_cpu", "CPU of the daemons beside one TCP stream", "s/s"),
     ("service_demand", "Service demand of one TCP stream, both sides", "us/KB"),
 )
@@ -45,6 +46,7 @@ CALLS = (
     Call("udp_rr", keep=("udp_rr", "udp_rr_p50", "udp_rr_p99")),
     Call("udp_pps", {"payload": 64}, keep=("udp_pps_64",)),
     Call("ping_under_load", keep=("ping_p50_under_load", "ping_p99_under_load")),
+    Call("ping_after_idle"),
 )
 
 
@@ -71,6 +73,13 @@ def goals(figures):
         )
         beside_words = f"{other} (the best)" if beside == "best" and other else beside
         result.append(judged(f"{metric}, overlay {overlay}: ipoverbs / {beside_words}", ratios, wanted, at_most))
+    for overlay in (1500, "max"):
+        idle, loaded = (
+            figures.by_round("ipoverbs", metric, underlay_mtu=9000, overlay_mtu=overlay)
+            for metric in ("ping_after_idle", "ping_p50_under_load")
+        )
+        name = f"ipoverbs, overlay {overlay}: first ping after idling / median ping beside a stream"
+        result.append(judged(name, paired_ratios(idle, loaded), 2.0, at_most=True))
     return result
 
 

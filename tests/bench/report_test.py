@@ -24,6 +24,8 @@ SETUP = {
     "rounds": 2,
     "seconds": 1,
     "accounting": "cgroup v2",
+    "overlay_mtus": [1500],
+    "offloads": {"ipoverbs": "some"},
     "underlay_mtus": [9000],
 }
 

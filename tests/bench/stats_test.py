@@ -47,9 +47,17 @@ class Judged(unittest.TestCase):
         self.assertTrue(judged("x", [0.8, 0.9, 1.2], 1.0, at_most=True)["met"])
         self.assertFalse(judged("x", [0.8, 1.1, 1.2], 1.0, at_most=True)["met"])
 
-    def test_by_interval_only_a_whole_interval_below_misses(self):
-        self.assertTrue(judged("x", [0.8, 0.9, 1.01], 1.0, by_interval=True)["met"])
-        self.assertFalse(judged("x", [0.8, 0.9, 0.99], 1.0, by_interval=True)["met"])
+    def test_by_the_upper_end_only_a_whole_interval_below_misses(self):
+        self.assertTrue(judged("x", [0.8, 0.9, 1.01], 1.0, by="high")["met"])
+        self.assertFalse(judged("x", [0.8, 0.9, 0.99], 1.0, by="high")["met"])
+
+    def test_by_the_lower_end_the_whole_interval_is_to_be_there(self):
+        self.assertTrue(judged("x", [1.0, 1.1, 1.2], 1.0, by="low")["met"])
+        self.assertFalse(judged("x", [0.99, 1.1, 1.2], 1.0, by="low")["met"])
+
+    def test_a_goal_says_on_how_many_pairs_it_rests(self):
+        self.assertEqual(judged("x", [1.0, 1.1], 1.0)["pairs"], 2)
+        self.assertEqual(judged("x", [], 1.0)["pairs"], 0)
 
     def test_what_was_not_measured_is_missed(self):
         goal = judged("x", [], 1.0)
