@@ -120,6 +120,11 @@ Responder::Failure Responder::place(std::span<const std::byte> payload) noexcept
 void Responder::advance() noexcept {
   ++counters_.packets;
   expected_ = expected_.next();
+  if (silence_ == Silence::SequenceNak) {
+    recovered_ = true;
+    asks_ = kAtOnce;
+    if (due_ == Due::Nothing) due_ = Due::Ack;
+  }
   silence_ = Silence::None;
   if (due_ == Due::RnrNak) due_ = Due::Ack;
   // A NAK not sent yet stays due as long as packets are known to be lost beyond this one; the
@@ -167,7 +172,12 @@ void Responder::transmit(TimePoint now, const Path& path, Burst& burst, bool com
   }
   if (due_ == Due::Nothing || !burst.has_room()) return;
   if (!company && waits(now)) return;
-  add_answer(path, burst);
+  if (recovered_ && due_ == Due::SequenceNak) {
+    add_answer(Due::Ack, path, burst);
+    if (!burst.has_room()) return;
+  }
+  add_answer(due_, path, burst);
+  due_ = Due::Nothing;
 }
 
 void Responder::add_notification(const Path& path, Burst& burst) noexcept {
@@ -182,14 +192,14 @@ void Responder::add_notification(const Path& path, Burst& burst) noexcept {
   ++counters_.notifications;
 }
 
-void Responder::add_answer(const Path& path, Burst& burst) noexcept {
+void Responder::add_answer(Due due, const Path& path, Burst& burst) noexcept {
   Packet packet;
   packet.bth.opcode = static_cast<std::uint8_t>(Opcode::Acknowledge);
   packet.bth.destination = Be24(config_.source.value());
   packet.aeth.msn = Be24(msn_);
   // A NAK names the packet that is expected, an ACK the last one that came.
   Psn psn = expected_;
-  switch (due_) {
+  switch (due) {
     case Due::Nothing:
     case Due::Ack:
       packet.aeth.syndrome = kAckWithoutCredits;
@@ -212,7 +222,7 @@ void Responder::add_answer(const Path& path, Burst& burst) noexcept {
   }
   packet.bth.sequence = Be24(psn.value());
   burst.add(path, packet, {}, 0, 0);
-  due_ = Due::Nothing;
+  recovered_ = false;
   asks_ = 0;
   unanswered_ = 0;
   ack_at_.reset();

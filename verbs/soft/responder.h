@@ -9,13 +9,15 @@
 // What is to be answered is kept as state and sent by transmit(), one packet for all that was
 // received since: a NAK tells all that an ACK would have told. After a NAK there is silence until
 // the expected packet comes, or until PSNs fall back, which says that the sender has started anew
-// and the expected packet was lost again.
+// and the expected packet was lost again. When it has come, an ACK says so at once, before another
+// NAK: rdma_rxe heeds no further NAK until an ACK has told it that its retry was a success
+// (drivers/infiniband/sw/rxe/rxe_comp.c, comp.started_retry), and would wait for its timer.
 //
 // A lone ACK waits for company, ack_delay at most: the answer of an application often follows on
 // the heels of a message, and a datagram of its own would cost both hosts as much as that answer.
 // What doesn't wait: an ACK when a second one is asked for, or when more than a packet's worth of
 // bytes came since the last (the sender's window may have closed over them), one for a packet that
-// came twice, NAKs.
+// came twice or after a NAK, NAKs.
 //
 // Congestion: a packet that arrived marked (ECN, RFC 3168) is answered by a notification (CNP,
 // annex A17.9), at most one each RcTuning::notify, which goes before the answer.
@@ -90,7 +92,7 @@ class Responder {
   [[nodiscard]] Failure place(std::span<const std::byte> payload) noexcept;
   void advance() noexcept;
   void complete(const Packet& packet) noexcept;
-  void add_answer(const Path& path, Burst& burst) noexcept;
+  void add_answer(Due due, const Path& path, Burst& burst) noexcept;
   void add_notification(const Path& path, Burst& burst) noexcept;
 
   ReceiveQueue& queue_;
@@ -114,6 +116,7 @@ class Responder {
   Silence silence_ = Silence::None;  // what was said, and is not to be repeated
   bool dropped_ = false;             // a packet beyond expected_, since the last one in order
   Psn beyond_;                       // the furthest of those
+  bool recovered_ = false;           // what a NAK asked for has come, and no ACK has said so
   bool notification_due_ = false;
   std::optional<TimePoint> notified_;  // when it last became due
   ResponderCounters counters_;
