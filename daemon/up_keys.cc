@@ -215,9 +215,9 @@ std::vector<Group> up_table() {
             [](D d, S s) {
               d.command.options.transport.receive_buffers = number<std::uint32_t>(s, {8, 65536});
             }},
-           {{"send-depth", "N", "sends in flight for each session, 4..16384 (default 128)"},
+           {{"send-depth", "N", "sends in flight for each session, 8..16384 (default 128)"},
             [](D d, S s) {
-              d.command.options.transport.send_depth = number<std::uint32_t>(s, {4, 16384});
+              d.command.options.transport.send_depth = number<std::uint32_t>(s, {8, 16384});
             }},
            {{"packets-per-message", "N", "packed together, 1..256 (default 32)"},
             [](D d, S s) {

@@ -62,9 +62,10 @@ class SendQueue {
     std::uint32_t window_bytes = 1U << 20;
   };
 
-  // The queue pair, the pool and the sizes outlive it; `sizes` is told of every doorbell.
+  // The queue pair, the pool and the sizes outlive it; `sizes` is told of every doorbell. `first`
+  // is the first message's position, for tests of what happens when positions wrap.
   SendQueue(ibv_qp* queue_pair, LinkId id, const Limits& limits, SlabPool& slabs,
-            DoorbellSizes& sizes);
+            DoorbellSizes& sizes, std::uint32_t first = 0);
   ~SendQueue();
   SendQueue(const SendQueue&) = delete;
   SendQueue& operator=(const SendQueue&) = delete;
@@ -145,7 +146,7 @@ class SendQueue {
   };
 
   [[nodiscard]] Message& place(std::uint32_t position) noexcept {
-    return ring_[position % ring_.size()];
+    return ring_[position & (ring_.size() - 1)];
   }
   [[nodiscard]] bool joins(const Slab& slab, std::span<const std::byte> frame) const noexcept;
   void begin_message(Slab& slab, std::span<std::byte> frame, bool control) noexcept;
@@ -162,10 +163,11 @@ class SendQueue {
   Limits limits_;
   SlabPool& slabs_;
   DoorbellSizes& sizes_;
+  // A power of two, so that positions keep their places when they wrap at 2^32.
   std::vector<Message> ring_;
   // Positions run freely and wrap: [tail_, head_ - staged_) are posted, the last staged_ wait.
-  std::uint32_t head_ = 0;
-  std::uint32_t tail_ = 0;
+  std::uint32_t head_;
+  std::uint32_t tail_;
   std::uint32_t staged_ = 0;
   bool open_ = false;  // the last staged message takes more frames
   bool failed_ = false;

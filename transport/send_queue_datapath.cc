@@ -6,13 +6,13 @@
 namespace ipoverbs::transport {
 
 bool SendQueue::has_room() const noexcept {
-  return !failed_ && head_ - tail_ + kControlSlots < ring_.size() &&
+  return !failed_ && head_ - tail_ + kControlSlots < limits_.depth &&
          bytes_in_flight_ < limits_.window_bytes;
 }
 
 bool SendQueue::joins(const Slab& slab, std::span<const std::byte> frame) const noexcept {
   if (!open_) return false;
-  const Message& message = ring_[(head_ - 1) % ring_.size()];
+  const Message& message = ring_[(head_ - 1) & (ring_.size() - 1)];
   if (message.bytes + frame.size() > limits_.max_message) return false;
   if (message.packets >= limits_.packets_per_message) return false;
   const Staged& staged = chain_[staged_ - 1];
@@ -77,7 +77,7 @@ SendQueue::Append SendQueue::append(Slab& slab, std::span<std::byte> frame,
 }
 
 bool SendQueue::append_control(Slab& slab, std::span<std::byte> frame) noexcept {
-  if (failed_ || head_ - tail_ >= ring_.size()) return false;
+  if (failed_ || head_ - tail_ >= limits_.depth) return false;
   if (staged_ == limits_.messages_per_doorbell && !flush()) return false;
   begin_message(slab, frame, true);
   Message& message = place(head_ - 1);
@@ -87,7 +87,7 @@ bool SendQueue::append_control(Slab& slab, std::span<std::byte> frame) noexcept 
 }
 
 std::span<std::byte> SendQueue::grant_place() const noexcept {
-  if (staged_ == 0 || ring_[(head_ - staged_) % ring_.size()].packets == 0) return {};
+  if (staged_ == 0 || ring_[(head_ - staged_) & (ring_.size() - 1)].packets == 0) return {};
   return {chain_[0].first_frame, kFrameHeader};
 }
 

@@ -39,8 +39,8 @@ class SendQueueTest : public testing::Test {
     queue_pair_.qp_context = &posted_;
   }
 
-  void make(const SendQueue::Limits& limits) {
-    queue_.emplace(&queue_pair_, kLink, limits, slabs_, sizes_);
+  void make(const SendQueue::Limits& limits, std::uint32_t first = 0) {
+    queue_.emplace(&queue_pair_, kLink, limits, slabs_, sizes_, first);
   }
   // A frame of `bytes`, in the slab at hand.
   SendQueue::Append append(std::size_t bytes) {
@@ -106,6 +106,25 @@ TEST_F(SendQueueTest, ManyBytesAreSignalledWithTheLastOfTheirChain) {
   append(SendQueue::kUnsignalledBytes - 64);
   EXPECT_EQ(flush(), "4:16320!|");
   EXPECT_EQ(queue_->unsignalled(), 0U);
+}
+
+// 2^32 is no multiple of 96: places must not be taken by the remainder.
+TEST_F(SendQueueTest, PositionsWrapInAnyDepth) {
+  make({.depth = 96}, 0xffffffd0U);
+  const std::uint32_t free = slabs_.free_count();
+  for (int i = 0; i < 92; ++i) {
+    EXPECT_EQ(append(64), SendQueue::Append::Opened);
+    flush();
+  }
+  EXPECT_FALSE(queue_->has_room());
+  queue_->complete(0xffffffd0U + 40);
+  EXPECT_EQ(queue_->in_flight(), 51U);
+  EXPECT_EQ(queue_->bytes_in_flight(), 51U * 64);
+  queue_->complete(0xffffffd0U + 91);
+  EXPECT_EQ(queue_->in_flight(), 0U);
+  EXPECT_EQ(queue_->bytes_in_flight(), 0U);
+  cursor_.reset();
+  EXPECT_EQ(slabs_.free_count(), free);
 }
 
 TEST_F(SendQueueTest, AControlMessageBringsBackWhatWentBefore) {
