@@ -37,6 +37,7 @@ class Bounded {
   [[nodiscard]] std::size_t capacity() const noexcept { return elements_.capacity(); }
   [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return elements_[i]; }
   [[nodiscard]] std::span<const T> elements() const noexcept { return elements_; }
+  [[nodiscard]] std::span<T> elements() noexcept { return elements_; }
 
  private:
   std::vector<T> elements_;

@@ -66,14 +66,14 @@ void Worker::execute(AttachLink& command) {
       const std::uint32_t depth = queue_pair_config().receive_depth;
       own_pool = std::make_unique<CreditPool>(ReceivePlan{depth, depth - kSessionReceives});
     }
-    CreditPool& pool = own_pool ? *own_pool : credits_;
-    if (!pool.session_joins()) {
-      report({Report::Kind::Failed, config.id, "the receive queue has no places left"});
-      return;
-    }
     links_.push_back(std::make_unique<Link>(config, LinkResources{slabs_, credits_, doorbells_},
                                             std::move(own_pool), now_));
     Link& link = *links_.back();
+    if (!link.pool.session_joins()) {
+      links_.pop_back();
+      report({Report::Kind::Failed, config.id, "the receive queue has no places left"});
+      return;
+    }
     by_queue_pair_[config.queue_pair->qp_num] = &link;
     add_receives(link);
     report({Report::Kind::Attached, config.id, {}});
@@ -84,21 +84,23 @@ void Worker::execute(AttachLink& command) {
 }
 
 void Worker::add_buffers(std::uint32_t count) {
+  // By an eighth at least: each time is a memory region, of which a device has only so many.
+  count = std::max(count, buffers_.count() / 8);
   const std::uint32_t first = buffers_.grow(count);
   spare_buffers_.reserve(buffers_.count());
   for (std::uint32_t i = 0; i < count; ++i) spare_buffers_.append(first + i);
 }
 
 void Worker::add_receives(Link& link) {
-  const std::uint32_t more =
-      shared_receives_ ? kSessionReceives : queue_pair_config().receive_depth;
-  if (spare_buffers_.size() < more) {
-    add_buffers(more - static_cast<std::uint32_t>(spare_buffers_.size()));
-  }
-  // Those that all share are posted with the first session.
+  // Those that all share are posted with the first session; some may be on their way back just now.
+  const auto in_hand = posted_ + static_cast<std::uint32_t>(reposts_.size());
   const std::uint32_t wanted = credits_.receives();
-  std::uint32_t count = shared_receives_ ? wanted - std::min(wanted, posted_) : more;
-  for (; count > 0 && !spare_buffers_.empty(); --count) {
+  std::uint32_t count =
+      shared_receives_ ? wanted - std::min(wanted, in_hand) : queue_pair_config().receive_depth;
+  if (spare_buffers_.size() < count) {
+    add_buffers(count - static_cast<std::uint32_t>(spare_buffers_.size()));
+  }
+  for (; count > 0; --count) {
     reposts_.append({&link, spare_buffers_.take_last()});
     if (reposts_.size() == static_cast<std::size_t>(kPollBatch)) post_receives();
   }
@@ -154,6 +156,10 @@ void Worker::execute(ForgetLink& command) {
       std::ranges::find(by_queue_pair_, link, [](const auto& p) { return p.second; });
   if (number != by_queue_pair_.end()) by_queue_pair_.erase(number);
   link->pool.session_left(link->grantor.outstanding());
+  // This may be in the middle of a batch of completions.
+  for (Repost& repost : reposts_.elements()) {
+    if (repost.link == link) repost.link = nullptr;
+  }
   std::erase_if(links_, [link](const auto& l) { return l.get() == link; });
 }
 

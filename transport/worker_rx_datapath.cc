@@ -138,8 +138,8 @@ void Worker::post_receives() noexcept {
     // One chain for the shared queue, or one for each run of the same session.
     for (; i < reposts_.size() && (shared_receives_ || reposts_[i].link == owner); ++i) {
       const std::uint32_t buffer = reposts_[i].buffer;
-      const bool post =
-          shared_receives_ ? posted_ + n < credits_.receives() : owner != nullptr && !owner->detached;
+      const bool post = shared_receives_ ? posted_ + n < credits_.receives()
+                                         : owner != nullptr && !owner->detached;
       if (!post) {
         spare_buffers_.append(buffer);
         continue;

@@ -86,6 +86,9 @@ class LoopbackNetwork {
 
   // Messages that found no receive, each once.
   [[nodiscard]] std::uint64_t rnr_count() const;
+  // Receives that wait where the queue pair takes them from. A programmer's error if there is no
+  // such queue pair.
+  [[nodiscard]] std::size_t posted_receives(verbs::QpNumber number) const;
   // Completions lost in full completion queues.
   [[nodiscard]] std::uint64_t overrun_count() const;
 

@@ -52,6 +52,11 @@ std::uint64_t LoopbackNetwork::rnr_count() const {
   return fabric_->queues.rnr_count();
 }
 
+std::size_t LoopbackNetwork::posted_receives(verbs::QpNumber number) const {
+  const MutexLock lock(fabric_->mutex);
+  return fabric_->exchange.owner_of(number.value())->qp->receives().posted.size();
+}
+
 std::uint64_t LoopbackNetwork::overrun_count() const {
   const MutexLock lock(fabric_->mutex);
   return fabric_->queues.overrun_count();

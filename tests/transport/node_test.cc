@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/transport/node_rig.h"
+#include "transport/credits.h"
 #include "transport/hello.h"
 
 namespace ipoverbs::transport {
@@ -194,6 +195,26 @@ TEST_F(NodeTest, ABrokenQueuePairIsReplaced) {
            connected(b, now);
   }));
   EXPECT_EQ(cross(a, b, kPing), kPing);
+}
+
+// What is granted and what Control messages may use is posted, from the first session on.
+TEST_F(NodeTest, EverySessionHasTheReceivesThatItIsPromised) {
+  start_both();
+  ASSERT_TRUE(connect());
+  const std::size_t promised = a.options.receive_buffers + kSessionReceives;
+  for (const auto& [near, far] : {std::pair(1, 2), std::pair(2, 1)}) {
+    const auto number = network.queue_pairs(Host::underlay(near), Host::underlay(far)).front();
+    EXPECT_TRUE(run_until([&] { return network.posted_receives(number) == promised; }))
+        << network.posted_receives(number);
+  }
+}
+
+TEST_F(NodeTest, TheLeastSendDepthCarries) {
+  a.options.send_depth = b.options.send_depth = 8;
+  a.options.signal_interval = b.options.signal_interval = 4;
+  start_both();
+  ASSERT_TRUE(connect());
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(cross(a, b, kPing), kPing);
 }
 
 TEST_F(NodeTest, NothingIsLeftWhenTheNodesAreGone) {
