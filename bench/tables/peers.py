@@ -16,7 +16,7 @@ SHOWN = (
     ("udp_rr_p99", "UDP round trip, 99th percentile", "us"),
     ("udp_pps_64", "UDP datagrams of 64 bytes received", "1/s"),
     ("ping_p99_under_load", "Ping beside a TCP stream, 99th percentile", "us"),
-    ("ping_after_idle", "First ping after two seconds of silence", "us"),
+    ("ping_after_idle", "First ping after two seconds of silence, ipoverbs alone", "us"),
     ("daemon_cpu", "CPU of the daemons beside one TCP stream", "s/s"),
     ("service_demand", "Service demand of one TCP stream, both sides", "us/KB"),
 )
@@ -46,8 +46,13 @@ CALLS = (
     Call("udp_rr", keep=("udp_rr", "udp_rr_p50", "udp_rr_p99")),
     Call("udp_pps", {"payload": 64}, keep=("udp_pps_64",)),
     Call("ping_under_load", keep=("ping_p50_under_load", "ping_p99_under_load")),
-    Call("ping_after_idle"),
 )
+
+
+def calls(options, contestant, underlay):
+    if options.quick and underlay == 1500:
+        return list(CALLS[:FEW])
+    return [*CALLS, Call("ping_after_idle")] if contestant == "ipoverbs" else list(CALLS)
 
 
 def arms(options):
@@ -55,7 +60,7 @@ def arms(options):
         Arm(
             contestant,
             {"underlay_mtu": underlay, "overlay_mtu": overlay},
-            list(CALLS[:FEW] if options.quick and underlay == 1500 else CALLS),
+            calls(options, contestant, underlay),
             block=(underlay, overlay),
         )
         for underlay, overlay in SETTINGS
