@@ -1,21 +1,31 @@
 # shellcheck shell=bash
-# With a session that stands and nothing to carry, a daemon uses less than a hundredth of a processor; and the
-# first ping after that is answered.
+# A daemon with nothing to carry uses less than a hundredth of a processor: with a session that stands; with a
+# peer that never comes beside it; and with one that was killed. The first ping after idling is answered.
 ticks() { # SIDE: user and system time of the daemon; the name in parentheses may hold blanks
   sed 's/.*) //' "/proc/${daemon_pid[$1]}/stat" | awk '{ print $12 + $13 }'
 }
 seconds=5
-start_both
+idles() { # WHAT SIDE...
+  local what=$1 side used percent
+  local -A before
+  shift
+  for side in "$@"; do before[$side]=$(ticks "$side"); done
+  sleep $seconds
+  for side in "$@"; do
+    used=$(($(ticks "$side") - ${before[$side]}))
+    percent=$(awk "BEGIN { printf \"%.1f\", 100 * $used / $(getconf CLK_TCK) / $seconds }")
+    report "$side, $what: $percent % of a processor"
+    # A tick is a hundredth of a second: five are a hundredth of these five seconds.
+    ((used * 100 < $(getconf CLK_TCK) * seconds)) || fail "$side, $what, used $percent % of a processor"
+  done
+}
+absent=${underlay_address[a]%.*}.99
+start a --peer "$absent 10.98.0.0/24"
+start b
+expect "no ping from a to b after the start" reaches 10 a
 sleep 0.5
-declare -A before
-for side in a b; do before[$side]=$(ticks "$side"); done
-sleep $seconds
-for side in a b; do
-  used=$(($(ticks "$side") - ${before[$side]}))
-  percent=$(awk "BEGIN { printf \"%.1f\", 100 * $used / $(getconf CLK_TCK) / $seconds }")
-  report "$side: $percent % of a processor"
-  # A tick is a hundredth of a second: five are a hundredth of these five seconds.
-  ((used * 100 < $(getconf CLK_TCK) * seconds)) || fail "$side used $percent % of a processor"
-  peer_is "$side" connected || fail "$side lost its session"
-done
+idles "connected" a b
+for side in a b; do peer_is "$side" connected || fail "$side lost its session"; done
 expect "no ping after idling" ping_from a "${overlay4[b]}" -c 1
+stop b KILL || true
+idles "its peer killed" a
