@@ -6,11 +6,12 @@ namespace ipoverbs::daemon {
 
 std::string_view general_help() {
   return R"(ipoverbs carries IP over RDMA verbs: a TUN interface with an MTU of up to 65520 whose
-packets cross to other hosts as verbs sends, over InfiniBand, RoCE, iWARP and SoftRoCE.
+packets cross to other hosts as verbs sends, over InfiniBand, RoCE, iWARP and SoftRoCE; where there is
+no RDMA, over a software device that speaks RoCEv2 on a UDP socket.
 
   ipoverbs up        run the daemon (in the foreground, until SIGTERM or Ctrl-C)
   ipoverbs status    show what a running daemon does
-  ipoverbs devices   list the RDMA devices of this host and whether they can be used
+  ipoverbs devices   list the devices of this host and whether they can be used
   ipoverbs version   print the version
 
 'ipoverbs COMMAND --help' explains a command, with examples.
@@ -35,7 +36,8 @@ Two hosts with an HCA or RoCE NIC, whose RDMA ports have the addresses 192.0.2.1
   b# ipoverbs up --underlay 192.0.2.2 --address 10.99.0.2/24 --peer '192.0.2.1 10.99.0.1'
   a# ping 10.99.0.2
 
-The same without RDMA hardware, over SoftRoCE on an Ethernet interface eth0 (on both hosts first):
+The same without RDMA hardware: where the underlay address belongs to no RDMA device, the software
+device is used. Or over SoftRoCE on an Ethernet interface eth0 (on both hosts first):
 
   # modprobe rdma_rxe
   # rdma link add rxe0 type rxe netdev eth0
@@ -78,12 +80,12 @@ host: tun_rx is read from the interface, peer_tx is sent to peers.
 std::string devices_help(std::string_view options) {
   return fmt::format(R"(Usage: ipoverbs devices [OPTION...]
 
-Lists each port of each RDMA device: its link, state, addresses, GIDs, path MTU and limits, and
-whether ipoverbs can use it or why not. An address listed here is what 'ipoverbs up --underlay' and
+Lists each port of each RDMA device, and the software device: its link, state, addresses, GIDs, path
+MTU and limits, and whether ipoverbs can use it or why not. An address listed here is what 'ipoverbs up --underlay' and
 the peers' --peer take.
 
 {}
-If nothing is listed although there is hardware: its kernel module (lsmod), /dev/infiniband, and
+If no RDMA device is listed although there is hardware: its kernel module (lsmod), /dev/infiniband, and
 Debian's package ibverbs-providers are what is needed.
 )",
                      options);
