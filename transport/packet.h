@@ -3,6 +3,7 @@
 // RFC 791 section 3.1, RFC 8200 section 3. Nothing here looks at a checksum.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,15 @@ namespace ipoverbs::transport {
 struct PacketAddresses {
   IpAddress source;
   IpAddress destination;
+  // Multicast, or 255.255.255.255. A subnet's own broadcast address is as any other: prefixes of
+  // peers say nothing of subnets.
+  [[nodiscard]] bool is_for_all() const {
+    constexpr auto kOnes = std::byte{255};
+    const auto bytes = destination.bytes();
+    return destination.is_multicast() ||
+           (destination.is_v4() &&
+            std::ranges::all_of(bytes, [](std::byte b) { return b == kOnes; }));
+  }
 };
 
 // The addresses of `packet`, or nullopt if it is no IP packet or its length field is not exactly

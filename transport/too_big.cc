@@ -6,6 +6,7 @@
 
 #include "core/byte_order.h"
 #include "csum/packet.h"
+#include "transport/packet.h"
 #include "tun/virtio_net.h"
 
 namespace ipoverbs::transport {
@@ -33,6 +34,8 @@ bool is_icmp_error(std::uint8_t protocol, std::uint8_t type) {
 }
 
 bool may_answer(std::span<const std::byte> packet) {
+  const auto addresses = read_addresses(packet);
+  if (!addresses || addresses->is_for_all()) return false;
   if (is_ipv4(packet)) {
     const auto fragment = load<Be16>(packet, 6).value();
     constexpr std::uint16_t kDontFragment = 0x4000;

@@ -100,7 +100,7 @@ void Worker::deliver(Link& link, const Frame& frame) noexcept {
       routes_.lookup(source) != Target::peer(link.peer)) {
     return counters_.add(Counter::RxDropBadSource);
   }
-  if (options_.multicast == Multicast::Off && addresses->destination.is_multicast()) {
+  if (options_.multicast == Multicast::Off && addresses->is_for_all()) {
     return counters_.add(Counter::RxDropMulticast);
   }
   auto header = load<tun::VirtioNetHeader>(frame.tun_bytes);

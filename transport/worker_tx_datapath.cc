@@ -118,7 +118,7 @@ void Worker::route(std::span<std::byte> frame, std::size_t packet_length) noexce
   if (!addresses) return counters_.add(Counter::TxDropMalformed);
   finish_packet_frame(frame, packet_length);
   const std::span<std::byte> whole = frame.first(frame_size(packet_length));
-  if (addresses->destination.is_multicast()) {
+  if (addresses->is_for_all()) {
     if (options_.multicast == Multicast::Off) return counters_.add(Counter::TxDropMulticast);
     return send_to_all(whole);
   }

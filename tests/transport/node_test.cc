@@ -138,11 +138,12 @@ TEST_F(NodeTest, EveryTransmitDropHasItsCounter) {
   a.tun().send(ip_packet("10.77.0.1", "10.77.0.1", {}));
   a.tun().send(ip_packet("10.77.0.1", "224.0.0.5", {}));
   a.tun().send(ip_packet("fd77::1", "ff02::1", {}));
+  a.tun().send(ip_packet("10.77.0.1", "255.255.255.255", {}));
   a.tun().send(short_packet);
   a.tun().send({});
   EXPECT_TRUE(counts(a, Counter::TxDropNoRoute, 1U));
   EXPECT_TRUE(counts(a, Counter::TxDropOwnAddress, 1U));
-  EXPECT_TRUE(counts(a, Counter::TxDropMulticast, 2U));
+  EXPECT_TRUE(counts(a, Counter::TxDropMulticast, 3U));
   EXPECT_TRUE(counts(a, Counter::TxDropMalformed, 2U));
   EXPECT_TRUE(counts(a, Counter::PeerTxPackets, 0U));
 }

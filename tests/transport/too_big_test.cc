@@ -101,6 +101,13 @@ TEST(TooBig, NoneForAnotherFragmentThanTheFirst) {
   EXPECT_TRUE(answer(echo4(8028, kDontFragment | 185), 4000).empty());
 }
 
+TEST(TooBig, NoneForMulticast) {
+  Bytes four = ip_packet("10.77.0.1", "224.0.0.5", Bytes(8008));
+  store(std::span(four), 6, Be16(kDontFragment));
+  EXPECT_TRUE(answer(four, 4000).empty());
+  EXPECT_TRUE(answer(ip_packet("fd77::1", "ff02::5", Bytes(8008)), 4000).empty());
+}
+
 TEST(TooBig, NoneForAnIcmpError) {
   for (const int type : {3, 4, 5, 11, 12}) {
     Bytes packet = echo4(8028);
