@@ -1,9 +1,9 @@
 // Counters: one list of names for everything that a worker counts.
 //
-// Every packet read from the TUN ends in exactly one of: peer_tx_packets, or one tx_drop_*; or it
-// waits in a queue of a session. Every packet that comes in a frame from a peer ends in exactly one
-// of: tun_tx_packets, or one rx_drop_*. Directions are seen from this node: tun_rx is what it read
-// from the TUN, peer_tx what it sent to peers.
+// Every packet read from the TUN, and every further copy of it (multicast_copies), ends in exactly
+// one of: peer_tx_packets, or one tx_drop_*; or it waits in a queue of a session. Every packet that
+// comes in a frame from a peer ends in exactly one of: tun_tx_packets, or one rx_drop_*. Directions
+// are seen from this node: tun_rx is what it read from the TUN, peer_tx what it sent to peers.
 //
 // A counter has one writer, its worker, and any number of readers: relaxed loads and stores serve.
 #pragma once
@@ -32,13 +32,13 @@ enum class Counter : std::uint8_t {
   PeerRxBytes,
   TunTxPackets,
   TunTxBytes,
-  MulticastCopies,  // packets sent more than once; the first copy is in PeerTxPackets
+  MulticastCopies,  // of packets for more than one peer, beyond the first
 
   TxDropNoRoute,
   TxDropOwnAddress,       // for our own prefix: it would loop
-  TxDropMulticast,        // multicast is off
+  TxDropMulticast,        // multicast, or broadcast, and neither is carried
   TxDropPeerDown,         // no session to the peer
-  TxDropQueueFull,        // the peer grants no credit and its queue is full
+  TxDropQueueFull,        // the peer grants no credit and its queue is full, or memory is
   TxDropTooBig,           // larger than the peer's MTU
   TxDropMalformed,        // not an IP packet, or its lengths disagree
   TxDropOffload,          // a super-packet or partial checksum that the peer cannot deliver
@@ -47,7 +47,7 @@ enum class Counter : std::uint8_t {
   RxDropMalformedFrame,   // one per message whose rest cannot be read
   RxDropMalformedPacket,  // not an IP packet, or its lengths disagree
   RxDropBadSource,        // its source address is not the peer's
-  RxDropMulticast,        // multicast is off
+  RxDropMulticast,        // multicast, or broadcast, and neither is carried
   RxDropOffload,          // its virtio header does not fit the packet
   RxDropChecksum,         // a checksum that the peer completed is wrong
   RxDropTunDown,          // the interface is down (EIO)

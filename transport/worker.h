@@ -170,8 +170,11 @@ class Worker {
   [[nodiscard]] bool may_read() const noexcept;
   void drain_waiting(Link& link) noexcept;
   void route(std::span<std::byte> frame, std::size_t packet_length) noexcept;
-  void send_to_all(std::span<std::byte> frame) noexcept;
-  bool send(Link& link, std::span<std::byte> frame) noexcept;
+  void send_to_all(std::span<std::byte> frame,
+                   const std::optional<csum::ChecksumPlace>& checksum) noexcept;
+  // `checksum`: what is still to be completed, of a frame whose flags say that it is complete.
+  void send(Link& link, std::span<std::byte> frame,
+            const std::optional<csum::ChecksumPlace>& checksum) noexcept;
   [[nodiscard]] Summing summing() const noexcept {
     return options_.checksum == Checksum::FullSeparate ? Summing::Separate : Summing::Fused;
   }

@@ -117,10 +117,12 @@ void Worker::route(std::span<std::byte> frame, std::size_t packet_length) noexce
   const auto addresses = read_addresses(packet);
   if (!addresses) return counters_.add(Counter::TxDropMalformed);
   finish_packet_frame(frame, packet_length);
+  const auto checksum = checksum_to_complete(load<FrameHeader>(frame).offload);
+  if (checksum) set_flags(frame, kChecksumComplete);
   const std::span<std::byte> whole = frame.first(frame_size(packet_length));
   if (addresses->is_for_all()) {
     if (options_.multicast == Multicast::Off) return counters_.add(Counter::TxDropMulticast);
-    return send_to_all(whole);
+    return send_to_all(whole, checksum);
   }
   const Target target = routes_.lookup(addresses->destination);
   switch (target.kind()) {
@@ -133,7 +135,7 @@ void Worker::route(std::span<std::byte> frame, std::size_t packet_length) noexce
   }
   Link* link = link_to(target.index(), packet);
   if (link == nullptr) return counters_.add(Counter::TxDropPeerDown);
-  send(*link, whole);
+  send(*link, whole, checksum);
 }
 
 Link* Worker::link_to(PeerIndex peer, std::span<const std::byte> packet) noexcept {
@@ -142,64 +144,61 @@ Link* Worker::link_to(PeerIndex peer, std::span<const std::byte> packet) noexcep
   return links.size() == 1 ? links.front() : links[flow_hash(packet) % links.size()];
 }
 
-void Worker::send_to_all(std::span<std::byte> frame) noexcept {
+void Worker::send_to_all(std::span<std::byte> frame,
+                         const std::optional<csum::ChecksumPlace>& checksum) noexcept {
+  // Here, once: what is complete must not be summed again for the next peer.
+  if (!complete(frame, checksum)) return counters_.add(Counter::TxDropChecksum);
   const std::span<const std::byte> packet =
       frame.subspan(kFrameHeader, load<FrameHeader>(frame).length.value());
-  std::uint64_t copies = 0;
+  std::uint64_t peers = 0;
   for (PeerIndex peer = 0; peer < by_peer_.size(); ++peer) {
     Link* link = link_to(peer, packet);
     if (link == nullptr) continue;
-    std::span<std::byte> copy = frame;
-    if (copies > 0) {
-      // Each message writes its own grants into the frame, so each has a frame of its own.
-      if (!reading_.ensure(frame.size())) break;
-      copy = reading_.next(frame.size());
-      if (copy.data() != frame.data()) std::ranges::copy(frame, copy.begin());
+    // Each message writes its own grants into the frame, so each has a frame of its own.
+    if (++peers > 1 && !reading_.ensure(frame.size())) {
+      counters_.add(Counter::TxDropQueueFull);
+      continue;
     }
-    if (send(*link, copy)) ++copies;
+    const std::span<std::byte> own = peers == 1 ? frame : reading_.next(frame.size());
+    if (own.data() != frame.data()) std::ranges::copy(frame, own.begin());
+    send(*link, own, std::nullopt);
   }
-  if (copies == 0) counters_.add(Counter::TxDropPeerDown);
-  if (copies > 1) counters_.add(Counter::MulticastCopies, copies - 1);
+  if (peers == 0) counters_.add(Counter::TxDropPeerDown);
+  if (peers > 1) counters_.add(Counter::MulticastCopies, peers - 1);
 }
 
-bool Worker::send(Link& link, std::span<std::byte> frame) noexcept {
+void Worker::send(Link& link, std::span<std::byte> frame,
+                  const std::optional<csum::ChecksumPlace>& checksum) noexcept {
   const auto header = load<FrameHeader>(frame);
   const std::span<const std::byte> packet = frame.subspan(kFrameHeader, header.length.value());
-  const auto drop = [this](Counter why) {
-    counters_.add(why);
-    return false;
-  };
   if ((needed_capabilities(header.offload) & ~link.capabilities) != 0) {
-    return drop(Counter::TxDropOffload);
+    return counters_.add(Counter::TxDropOffload);
   }
   const std::size_t largest = largest_segment(header.offload, packet);
   if (largest > link.mtu.value()) {
     answer_too_big(link, packet, largest);
-    return drop(Counter::TxDropTooBig);
+    return counters_.add(Counter::TxDropTooBig);
   }
-  const auto checksum = checksum_to_complete(header.offload);
-  if (checksum) set_flags(frame, kChecksumComplete);
   const bool copies = packet.size() <= options_.copy_break && copying_.ensure(frame.size());
   SlabCursor& from = copies ? copying_ : reading_;
   const std::span<std::byte> whole = copies ? copying_.next(frame.size()) : frame;
   if (!link.waiting.empty() || !link.sends.takes(from.slab(), whole, link.may_open())) {
     switch (link.waiting.push(frame, checksum, summing())) {
       case FrameQueue::Push::Queued:
-        return true;
+        return;
       case FrameQueue::Push::Full:
-        return drop(Counter::TxDropQueueFull);
+        return counters_.add(Counter::TxDropQueueFull);
       case FrameQueue::Push::BadChecksum:
-        return drop(Counter::TxDropChecksum);
+        return counters_.add(Counter::TxDropChecksum);
     }
   }
   if (!(copies ? copy_frame(whole, frame, checksum, summing()) : complete(whole, checksum))) {
-    return drop(Counter::TxDropChecksum);
+    return counters_.add(Counter::TxDropChecksum);
   }
   const auto result = link.sends.append(from.slab(), whole, link.may_open());
-  if (result == SendQueue::Append::Failed) return drop(Counter::TxDropPostFailed);
+  if (result == SendQueue::Append::Failed) return counters_.add(Counter::TxDropPostFailed);
   if (result == SendQueue::Append::Opened) --link.send_credits;
   from.advance_past(whole);
-  return true;
 }
 
 std::optional<csum::ChecksumPlace> Worker::checksum_to_complete(

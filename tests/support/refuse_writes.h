@@ -1,5 +1,5 @@
-// A kernel that refuses: write(2) fails with EINVAL as it does for a TUN that does not take a
-// super-packet.
+// A kernel that refuses: write(2) fails, by default with EINVAL as it does for a TUN that does not
+// take a super-packet.
 #pragma once
 
 #include <linux/filter.h>
@@ -16,9 +16,9 @@
 
 namespace ipoverbs::support {
 
-// From now on every write of more than `bytes` to `fd` fails with EINVAL in this thread and in
+// From now on every write of more than `bytes` to `fd` fails with `error` in this thread and in
 // those that it starts: there is no way back, so that a test does this in a thread of its own.
-inline void refuse_long_writes(int fd, std::uint32_t bytes) {
+inline void refuse_long_writes(int fd, std::uint32_t bytes, int error = EINVAL) {
   constexpr auto load = [](std::size_t offset) {
     return sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(offset)};
   };
@@ -34,7 +34,7 @@ inline void refuse_long_writes(int fd, std::uint32_t bytes) {
       equal(static_cast<std::uint32_t>(fd), 3),
       load(offsetof(seccomp_data, args) + 2 * sizeof(std::uint64_t)),
       sock_filter{BPF_JMP | BPF_JGT | BPF_K, 0, 1, bytes},
-      result(SECCOMP_RET_ERRNO | EINVAL),
+      result(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)),
       result(SECCOMP_RET_ALLOW),
   };
   const sock_fprog filter{program.size(), program.data()};
