@@ -11,6 +11,7 @@ SlabPool::SlabPool(verbs::Device& device, std::uint32_t count)
   for (std::uint32_t i = 0; i < count; ++i) {
     slabs_[i].bytes = memory_.bytes().subspan(i * kSlabBytes, kSlabBytes);
     slabs_[i].key = region_->local_key();
+    slabs_[i].index = i;
     slabs_[i].references = 1;
     release(slabs_[i]);
   }

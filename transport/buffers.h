@@ -26,6 +26,7 @@ namespace ipoverbs::transport {
 struct Slab {
   std::span<std::byte> bytes;
   verbs::LocalKey key;
+  std::uint32_t index = 0;  // in its pool
   std::uint32_t references = 0;
   Slab* next_free = nullptr;
 };
@@ -46,6 +47,7 @@ class SlabPool {
   static void add_reference(Slab& slab) noexcept { ++slab.references; }
   void release(Slab& slab) noexcept;
   [[nodiscard]] std::uint32_t free_count() const noexcept { return free_count_; }
+  [[nodiscard]] std::size_t size() const noexcept { return slabs_.size(); }
   // Less than half of them are free.
   [[nodiscard]] bool is_short() const noexcept { return 2 * free_count_ < slabs_.size(); }
 

@@ -38,7 +38,8 @@ enum class Counter : std::uint8_t {
   TxDropOwnAddress,       // for our own prefix: it would loop
   TxDropMulticast,        // multicast, or broadcast, and neither is carried
   TxDropPeerDown,         // no session to the peer
-  TxDropQueueFull,        // the peer grants no credit and its queue is full, or memory is
+  // The peer grants no credit or acknowledges nothing, and its queue is full, or memory is.
+  TxDropQueueFull,
   TxDropTooBig,           // larger than the peer's MTU
   TxDropMalformed,        // not an IP packet, or its lengths disagree
   TxDropOffload,          // a super-packet or partial checksum that the peer cannot deliver

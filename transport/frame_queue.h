@@ -1,8 +1,9 @@
-// FrameQueue: packets that wait for a peer's credit, copied out of the way.
+// FrameQueue: packets that wait for a peer's credit or for slabs, copied out of the way.
 //
-// A session that has no credit must not pin the slabs that other sessions fill. What waits for it
-// is copied, in order, into one slab of its own: 256 KiB at most. A queue that ran empty gives its
-// slab back.
+// A session that has no credit, or pins its share of the slabs (send_queue.h), must not pin more of
+// those that other sessions fill. What waits for it is copied, in order, into one slab of its own:
+// 256 KiB at most. A queue that ran empty gives its slab back. The last free slab no queue takes:
+// the TUN is read into it.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ class FrameQueue {
 
   enum class Push : std::uint8_t {
     Queued,
-    Full,         // or no slab is free
+    Full,         // or one slab is free at most
     BadChecksum,  // `checksum` does not fit the packet
   };
   // Copies a whole frame of a packet; with `checksum`, completes that of the packet on the copy.

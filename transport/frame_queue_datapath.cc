@@ -6,8 +6,8 @@ FrameQueue::Push FrameQueue::push(std::span<const std::byte> frame,
                                   const std::optional<csum::ChecksumPlace>& checksum,
                                   Summing summing) noexcept {
   if (slab_ == nullptr) {
+    if (slabs_.free_count() < 2) return Push::Full;
     slab_ = slabs_.take();
-    if (slab_ == nullptr) return Push::Full;
     begin_ = end_ = 0;
   }
   if (end_ + frame.size() > slab_->bytes.size()) return Push::Full;

@@ -13,6 +13,7 @@ SendQueue::SendQueue(ibv_qp* queue_pair, LinkId id, const Limits& limits, SlabPo
       slabs_(slabs),
       sizes_(sizes),
       ring_(std::bit_ceil(limits.depth)),
+      pins_(slabs.size()),
       head_(first),
       tail_(first) {
   limits_.max_gather = std::clamp(limits.max_gather, 1U, kMaxGather);

@@ -12,7 +12,8 @@
 // device's an acknowledgement; so only such a request is signalled that is
 //
 //   the signal_interval-th since the last one that was,
-//   or the last of a chain, and kUnsignalledBytes are in flight unsignalled, or slabs are short,
+//   or the last of a chain, and kUnsignalledBytes are in flight unsignalled, or slabs are short or
+//   the queue is at its share of them,
 //   or a Control message.
 //
 // So small messages are, now and then, and large ones always: to have their slabs back while they
@@ -21,6 +22,15 @@
 //
 // What was sent last before a pause therefore keeps its slab; a worker's tick sends a Control
 // message after it.
+//
+// Shares. A message pins every slab that it gathers from, until it is known to have arrived, and a
+// peer that vanished acknowledges nothing: one small message in each slab that another session's
+// bulk fills would pin them all. So the queue counts the slabs that it pins, and is at its share
+// when they are half as many as are free. A worker with several sessions appends nothing then that
+// pins one more: it waits in the session's FrameQueue, as it does without credit. The share needs
+// no number of sessions: one that is alone busy may pin a third of all, n that pin what they can
+// find an equilibrium at one part in n + 2 each, and while slabs are left, who pins none may pin
+// one.
 //
 // Every work request is marked solicited: a receiver that sleeps has armed its queue for solicited
 // completions only, so that its own sends do not wake it.
@@ -96,6 +106,11 @@ class SendQueue {
   // waits or the first is a Control frame.
   [[nodiscard]] std::span<std::byte> grant_place() const noexcept;
 
+  // Slabs that messages gather from, posted or waiting.
+  [[nodiscard]] std::uint32_t pinned_slabs() const noexcept { return pinned_slabs_; }
+  [[nodiscard]] bool pins(const Slab& slab) const noexcept { return pins_[slab.index] > 0; }
+  [[nodiscard]] bool at_share() const noexcept { return 2 * pinned_slabs_ >= slabs_.free_count(); }
+
   // Posts what waits. False if the queue pair refused: what it refused is gone, failed() says so.
   bool flush() noexcept;
   [[nodiscard]] bool failed() const noexcept { return failed_; }
@@ -152,6 +167,8 @@ class SendQueue {
   void begin_message(Slab& slab, std::span<std::byte> frame, bool control) noexcept;
   void extend(Slab& slab, std::span<std::byte> frame) noexcept;
   void add_element(Slab& slab, std::span<std::byte> frame) noexcept;
+  void pin(Slab& slab) noexcept;
+  void unpin(Slab& slab) noexcept;
   void prepare(std::uint32_t index) noexcept;
   [[nodiscard]] bool wants_signal(const Message& message, bool last) const noexcept;
   void give_back(Message& message) noexcept;
@@ -165,6 +182,8 @@ class SendQueue {
   DoorbellSizes& sizes_;
   // A power of two, so that positions keep their places when they wrap at 2^32.
   std::vector<Message> ring_;
+  std::vector<std::uint32_t> pins_;  // references to each slab of the pool
+  std::uint32_t pinned_slabs_ = 0;   // of which there is one
   // Positions run freely and wrap: [tail_, head_ - staged_) are posted, the last staged_ wait.
   std::uint32_t head_;
   std::uint32_t tail_;

@@ -31,7 +31,17 @@ void SendQueue::add_element(Slab& slab, std::span<std::byte> frame) noexcept {
       slab.key.value()};
   if (message.slab_count > 0 && message.slabs[message.slab_count - 1] == &slab) return;
   message.slabs[message.slab_count++] = &slab;
+  pin(slab);
+}
+
+void SendQueue::pin(Slab& slab) noexcept {
   SlabPool::add_reference(slab);
+  if (pins_[slab.index]++ == 0) ++pinned_slabs_;
+}
+
+void SendQueue::unpin(Slab& slab) noexcept {
+  if (--pins_[slab.index] == 0) --pinned_slabs_;
+  slabs_.release(slab);
 }
 
 void SendQueue::begin_message(Slab& slab, std::span<std::byte> frame, bool control) noexcept {
@@ -109,7 +119,7 @@ void SendQueue::prepare(std::uint32_t index) noexcept {
 
 bool SendQueue::wants_signal(const Message& message, bool last) const noexcept {
   if (unsignalled_ >= limits_.signal_interval || message.packets == 0) return true;
-  return last && (bytes_unsignalled_ >= kUnsignalledBytes || slabs_.is_short());
+  return last && (bytes_unsignalled_ >= kUnsignalledBytes || slabs_.is_short() || at_share());
 }
 
 bool SendQueue::flush() noexcept {
@@ -156,7 +166,7 @@ void SendQueue::complete(std::uint32_t position) noexcept {
 }
 
 void SendQueue::give_back(Message& message) noexcept {
-  for (std::uint32_t i = 0; i < message.slab_count; ++i) slabs_.release(*message.slabs[i]);
+  for (std::uint32_t i = 0; i < message.slab_count; ++i) unpin(*message.slabs[i]);
   bytes_in_flight_ -= message.bytes;
   message.slab_count = 0;
   message.bytes = 0;

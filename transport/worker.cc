@@ -148,7 +148,8 @@ int Worker::turn(TimePoint now) noexcept {
 
 void Worker::wait(TimePoint now) noexcept {
   const bool blocked = std::ranges::any_of(links_, [](const auto& link) {
-    return link->active && link->sends.in_flight() > 0 && !link->sends.has_room();
+    const bool for_slabs = !link->waiting.empty() && link->sends.at_share();
+    return link->active && link->sends.in_flight() > 0 && (!link->sends.has_room() || for_slabs);
   });
   const bool for_all = blocked || slabs_.free_count() == 0;
   if (!armed_ || (for_all && !armed_for_all_)) {

@@ -21,8 +21,8 @@
 // what it waits for, for all.
 //
 // The TUN is left unread while no session could take a packet: the interface's own queue is the
-// place where packets wait. A session beside others that has no credit queues a little (FrameQueue)
-// instead.
+// place where packets wait. A session beside others that has no credit, or pins its share of the
+// slabs (send_queue.h), queues a little (FrameQueue) instead, so that no peer stalls another.
 //
 // Threads. The control thread constructs, starts, submits commands, takes reports, stops and
 // destroys; everything else is the worker's own.
@@ -175,6 +175,10 @@ class Worker {
   // `checksum`: what is still to be completed, of a frame whose flags say that it is complete.
   void send(Link& link, std::span<std::byte> frame,
             const std::optional<csum::ChecksumPlace>& checksum) noexcept;
+  // Whether `link` may gather from `slab`: what a link pins that is alone is nobody else's.
+  [[nodiscard]] bool may_pin(const Link& link, const Slab& slab) const noexcept {
+    return links_.size() == 1 || link.sends.pins(slab) || !link.sends.at_share();
+  }
   [[nodiscard]] Summing summing() const noexcept {
     return options_.checksum == Checksum::FullSeparate ? Summing::Separate : Summing::Fused;
   }
@@ -204,7 +208,9 @@ class Worker {
   std::vector<std::byte> segment_ = std::vector<std::byte>(tun::kMaxRecord);  // being written
 
   SlabCursor reading_{slabs_};  // what the TUN is read into
-  SlabCursor copying_{slabs_};  // what small packets are copied to
+  // What small packets are copied to and Control frames are written to: these must not pin what the
+  // TUN is read into, or keepalives to a dead peer would pin a slab each.
+  SlabCursor copying_{slabs_};
 
   std::vector<std::unique_ptr<Link>> links_;
   std::unordered_map<std::uint32_t, Link*> by_queue_pair_;

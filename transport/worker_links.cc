@@ -128,11 +128,11 @@ void Worker::execute(Withdraw& command) { refusals_.withdraw(command.capabilitie
 void Worker::tell_capabilities(Link& link) noexcept {
   const std::uint32_t withdrawn = refusals_.withdrawn();
   if (withdrawn == link.told_withdrawn || !link.active || link.waits_for_first) return;
-  if (!reading_.ensure(kFrameHeader)) return;
-  const std::span<std::byte> frame = reading_.next(kFrameHeader);
+  if (!copying_.ensure(kFrameHeader)) return;
+  const std::span<std::byte> frame = copying_.next(kFrameHeader);
   write_capabilities_frame(frame, options_.capabilities & ~withdrawn);
-  if (!link.sends.append_control(reading_.slab(), frame)) return;
-  reading_.advance_past(frame);
+  if (!link.sends.append_control(copying_.slab(), frame)) return;
+  copying_.advance_past(frame);
   link.told_withdrawn = withdrawn;
   flush(link, now_);
 }

@@ -182,7 +182,8 @@ void Worker::send(Link& link, std::span<std::byte> frame,
   const bool copies = packet.size() <= options_.copy_break && copying_.ensure(frame.size());
   SlabCursor& from = copies ? copying_ : reading_;
   const std::span<std::byte> whole = copies ? copying_.next(frame.size()) : frame;
-  if (!link.waiting.empty() || !link.sends.takes(from.slab(), whole, link.may_open())) {
+  if (!link.waiting.empty() || !may_pin(link, from.slab()) ||
+      !link.sends.takes(from.slab(), whole, link.may_open())) {
     switch (link.waiting.push(frame, checksum, summing())) {
       case FrameQueue::Push::Queued:
         return;
@@ -210,6 +211,8 @@ std::optional<csum::ChecksumPlace> Worker::checksum_to_complete(
 
 void Worker::drain_waiting(Link& link) noexcept {
   while (!link.waiting.empty()) {
+    // What is in flight unsignalled comes back with a message after it, and only so.
+    if (!may_pin(link, link.waiting.slab()) && link.sends.unsignalled() == 0) return;
     const auto result = link.sends.append(link.waiting.slab(), link.waiting.front(),
                                           link.active && link.may_open());
     if (result == SendQueue::Append::Refused || result == SendQueue::Append::Failed) return;
@@ -219,13 +222,13 @@ void Worker::drain_waiting(Link& link) noexcept {
 }
 
 void Worker::send_control(Link& link) noexcept {
-  if (!reading_.ensure(kFrameHeader)) return;
-  const std::span<std::byte> frame = reading_.next(kFrameHeader);
+  if (!copying_.ensure(kFrameHeader)) return;
+  const std::span<std::byte> frame = copying_.next(kFrameHeader);
   // A slot must be free before credits are taken: what was taken must be sent.
   write_control_frame(frame, 0);
-  if (!link.sends.append_control(reading_.slab(), frame)) return;
+  if (!link.sends.append_control(copying_.slab(), frame)) return;
   set_credits(frame, link.grantor.take());
-  reading_.advance_past(frame);
+  copying_.advance_past(frame);
 }
 
 void Worker::flush(Link& link, TimePoint now) noexcept {

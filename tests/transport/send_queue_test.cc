@@ -12,6 +12,7 @@
 
 #include "tests/support/loopback_device.h"
 #include "transport/frame.h"
+#include "transport/frame_queue.h"
 
 namespace ipoverbs::transport {
 namespace {
@@ -147,6 +148,57 @@ TEST_F(SendQueueTest, WhenSlabsAreShortEveryChainIsSignalled) {
   while (!slabs_.is_short()) taken.push_back(slabs_.take());
   append(64);
   EXPECT_EQ(flush(), "1:64!|");
+  for (Slab* slab : taken) slabs_.release(*slab);
+}
+
+// One small message in each slab that others fill.
+TEST_F(SendQueueTest, EachSlabIsPinnedOnceHoweverManyMessagesGatherFromIt) {
+  make({.packets_per_message = 1});
+  append(64);
+  append(64);
+  Slab& first = cursor_.slab();
+  EXPECT_EQ(queue_->pinned_slabs(), 1U);
+  cursor_.reset();
+  append(64);
+  EXPECT_NE(&cursor_.slab(), &first);
+  EXPECT_EQ(queue_->pinned_slabs(), 2U);
+  flush();
+  queue_->complete(0);
+  EXPECT_TRUE(queue_->pins(first));
+  queue_->complete(1);
+  EXPECT_FALSE(queue_->pins(first));
+  EXPECT_TRUE(queue_->pins(cursor_.slab()));
+  EXPECT_EQ(queue_->pinned_slabs(), 1U);
+  queue_->abandon();
+  EXPECT_EQ(queue_->pinned_slabs(), 0U);
+}
+
+TEST_F(SendQueueTest, AtItsShareOfSlabsItPinsHalfAsManyAsAreFreeAndSignals) {
+  make({});
+  std::string all;
+  for (std::uint32_t pinned = 1; !queue_->at_share(); ++pinned) {
+    append(64);
+    cursor_.reset();
+    all += flush();
+    ASSERT_EQ(queue_->pinned_slabs(), pinned);
+  }
+  // Of 8 slabs 3 are pinned, 5 free; not short, which alone would signal.
+  EXPECT_EQ(all, "0:64|1:64|2:64!|");
+  EXPECT_FALSE(slabs_.is_short());
+  queue_->complete(2);
+  EXPECT_FALSE(queue_->at_share());
+}
+
+TEST_F(SendQueueTest, AWaitingQueueLeavesTheLastFreeSlabToTheReader) {
+  std::vector<Slab*> taken;
+  while (slabs_.free_count() > 1) taken.push_back(slabs_.take());
+  std::vector<std::byte> frame(64);
+  finish_packet_frame(frame, frame.size() - kFrameHeader);
+  FrameQueue waiting(slabs_);
+  EXPECT_EQ(waiting.push(frame, std::nullopt, Summing::Fused), FrameQueue::Push::Full);
+  slabs_.release(*taken.back());
+  taken.pop_back();
+  EXPECT_EQ(waiting.push(frame, std::nullopt, Summing::Fused), FrameQueue::Push::Queued);
   for (Slab* slab : taken) slabs_.release(*slab);
 }
 
