@@ -20,7 +20,9 @@
 //
 // Why kControlReceives are enough. Grants are sent when half a window can be granted, so while this
 // side does not repost, the other side can have caused two of them; the keepalive is one more, and
-// what tells of capabilities withdrawn, at most once a tick, the last.
+// what tells of capabilities withdrawn, at most once a tick, the last. When the pool has less than
+// half a window, a grant of its own is sent only to who has half of kInitialCredits left, or fewer:
+// as much as it has used of those is always there to be granted.
 #pragma once
 
 #include <algorithm>
@@ -105,7 +107,8 @@ class Grantor {
   }
   // Whether a message of its own is worth sending for the grant.
   [[nodiscard]] bool due() const noexcept {
-    return outstanding_ <= window() / 2 && grantable(next_window()) > 0;
+    if (outstanding_ <= kInitialCredits / 2) return true;
+    return outstanding_ <= window() / 2 && grantable(next_window()) >= window() / 2;
   }
   // Takes what can be granted now, at most 65535, to be written into a frame that will be sent.
   [[nodiscard]] std::uint16_t take() noexcept {

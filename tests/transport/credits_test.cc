@@ -83,6 +83,33 @@ TEST(CreditPool, AnIdleSessionLeavesTheNewOneItsInitialCredits) {
   EXPECT_EQ(fresh.take(), kInitialCredits);
 }
 
+// Each such grant would be a Control message, and kControlReceives of them have a receive.
+TEST(CreditPool, WhatComesBackBitByBitIsNotGrantedBitByBit) {
+  CreditPool pool(ample(64));
+  ASSERT_TRUE(pool.session_joins());
+  Grantor busy(pool);
+  while (pool.available() > 0) {
+    while (busy.outstanding() > kInitialCredits / 2) ASSERT_TRUE(busy.on_message());
+    ASSERT_GT(busy.take(), 0);
+  }
+  // A second session finds none free, but its window grows to its share.
+  ASSERT_TRUE(pool.session_joins());
+  Grantor late(pool);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(late.on_message());
+  for (int i = 0; i < 3; ++i) static_cast<void>(late.take());
+  const std::uint32_t half = late.window() / 2;
+  ASSERT_EQ(half, 20U);
+  ASSERT_LE(late.outstanding(), half);
+  int grants = 0;
+  while (late.outstanding() <= half) {
+    ASSERT_TRUE(busy.on_message());
+    if (!late.due()) continue;
+    ++grants;
+    EXPECT_GE(late.take(), half);
+  }
+  EXPECT_EQ(grants, 1);
+}
+
 TEST(CreditPool, GetsBackWhatALeavingSessionHad) {
   CreditPool pool(ample(50));
   ASSERT_TRUE(pool.session_joins());
