@@ -23,17 +23,25 @@
 // what tells of capabilities withdrawn, at most once a tick, the last. When the pool has less than
 // half a window, a grant of its own is sent only to who has half of kInitialCredits left, or fewer:
 // as much as it has used of those is always there to be granted.
+//
+// Control messages need no credit, and each takes a receive that the sessions share: a peer that
+// floods them takes what others were granted. ControlAllowance says how many a peer may send
+// between two ticks: one for each message that it was sent in this tick and the one before, which
+// is several times what its grants need, and kControlBurst, for keepalives that a stalled network
+// held back and grants that were late. Who sends more ends its session.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace ipoverbs::transport {
 
 inline constexpr std::uint32_t kInitialCredits = 8;   // messages
 inline constexpr std::uint32_t kControlReceives = 4;  // messages
 inline constexpr std::uint32_t kSessionReceives = kInitialCredits + kControlReceives;
+inline constexpr std::uint32_t kControlBurst = 256;  // Control messages a tick without a cause
 
 // How many places a receive queue should have, and how many of them all sessions may share.
 struct ReceivePlan {
@@ -136,6 +144,25 @@ class Grantor {
   CreditPool* pool_;
   std::uint32_t window_ = kInitialCredits;
   std::uint32_t outstanding_ = kInitialCredits;  // granted in the hello
+};
+
+// The Control messages that a session receives.
+class ControlAllowance {
+ public:
+  // One came. `sent`: messages with packets that the session has sent, since it began. False if the
+  // peer can have had no cause: it breaks the rules.
+  [[nodiscard]] bool on_control(std::uint64_t sent) noexcept {
+    return ++received_ <= kControlBurst + (sent - sent_before_);
+  }
+  void on_tick(std::uint64_t sent) noexcept {
+    received_ = 0;
+    sent_before_ = std::exchange(sent_at_tick_, sent);
+  }
+
+ private:
+  std::uint64_t received_ = 0;      // since the last tick
+  std::uint64_t sent_at_tick_ = 0;  // at the last tick
+  std::uint64_t sent_before_ = 0;   // at the one before
 };
 
 }  // namespace ipoverbs::transport

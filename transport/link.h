@@ -89,6 +89,7 @@ class Link {
   CreditPool& pool;
   SendQueue sends;
   Grantor grantor;
+  ControlAllowance control_allowance;
   SendQueue::Totals accounted;  // what the worker's counters have of sends.totals()
   FrameQueue waiting;
   std::uint32_t send_credits = 0;  // messages that the far end has granted and we have not sent

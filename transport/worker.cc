@@ -212,6 +212,7 @@ void Worker::tick(TimePoint now) noexcept {
     link->gauges->send_credits.set(link->send_credits);
     link->gauges->receive_window.set(link->grantor.window());
     link->gauges->queued_packets.set(link->waiting.count());
+    link->control_allowance.on_tick(link->sends.totals().messages);
     if (!link->active) continue;
     // The last messages before a pause are given back by a Control message after them.
     const Duration quiet = link->sends.unsignalled() > 0 ? kTick : options_.keepalive;

@@ -78,7 +78,13 @@ void Worker::on_message(Link& link, std::span<std::byte> message, TimePoint now)
   // What is no frame at all was not sent as Control either.
   const bool control = !has_packets && result == FrameReader::Result::End && !message.empty();
   counters_.add(control ? Counter::PeerRxGrants : Counter::PeerRxMessages);
-  if (!control && !link.grantor.on_message()) fail(link, "the peer sent more than it was granted");
+  if (control) {
+    if (!link.control_allowance.on_control(link.sends.totals().messages)) {
+      fail(link, "the peer floods Control messages");
+    }
+  } else if (!link.grantor.on_message()) {
+    fail(link, "the peer sent more than it was granted");
+  }
 }
 
 void Worker::on_capabilities(Link& link, const Frame& frame) noexcept {

@@ -67,6 +67,45 @@ TEST(Grantor, AMessageWithoutCreditBreaksTheRules) {
   EXPECT_FALSE(grantor.on_message());
 }
 
+TEST(ControlAllowance, EndsABurstThatNothingCaused) {
+  ControlAllowance allowance;
+  for (std::uint32_t i = 0; i < kControlBurst; ++i) ASSERT_TRUE(allowance.on_control(0));
+  EXPECT_FALSE(allowance.on_control(0));
+}
+
+TEST(ControlAllowance, BeginsAnewWithEachTick) {
+  ControlAllowance allowance;
+  for (int tick = 0; tick < 3; ++tick) {
+    for (std::uint32_t i = 0; i < kControlBurst; ++i) ASSERT_TRUE(allowance.on_control(0));
+    allowance.on_tick(0);
+  }
+}
+
+TEST(ControlAllowance, GrowsByWhatWasSentInThisTickAndTheOneBefore) {
+  ControlAllowance allowance;
+  allowance.on_tick(0);
+  for (std::uint32_t i = 0; i < kControlBurst + 1000; ++i) ASSERT_TRUE(allowance.on_control(1000));
+  allowance.on_tick(1000);
+  for (std::uint32_t i = 0; i < kControlBurst + 1000; ++i) ASSERT_TRUE(allowance.on_control(1000));
+  allowance.on_tick(1000);
+  for (std::uint32_t i = 0; i < kControlBurst; ++i) ASSERT_TRUE(allowance.on_control(1000));
+  EXPECT_FALSE(allowance.on_control(1000));
+}
+
+// The smallest window, used up again and again within one tick: a grant for every four messages.
+TEST(ControlAllowance, IsNeverUsedUpByGrants) {
+  CreditPool pool(ample(0));
+  ASSERT_TRUE(pool.session_joins());
+  Grantor peer(pool);
+  ControlAllowance allowance;
+  for (std::uint64_t sent = 1; sent <= 100000; ++sent) {
+    ASSERT_TRUE(peer.on_message());
+    if (!peer.due()) continue;
+    ASSERT_GT(peer.take(), 0);
+    ASSERT_TRUE(allowance.on_control(sent)) << sent;
+  }
+}
+
 TEST(CreditPool, AnIdleSessionLeavesTheNewOneItsInitialCredits) {
   CreditPool pool(ample(8));
   ASSERT_TRUE(pool.session_joins());

@@ -98,6 +98,29 @@ TEST_F(NodeTest, AManyPacketBurstArrivesInOrderAndNeverFindsNoReceive) {
   EXPECT_GE(with_packets + a.counter(Counter::PeerTxGrants), a.counter(Counter::PeerTxDoorbells));
 }
 
+// One packet a message and the smallest windows: a grant for every four packets.
+TEST_F(NodeTest, TheGrantsOfAFullLoadAreNoFlood) {
+  for (Host* host : {&a, &b}) {
+    host->options.receive_buffers = 8;
+    host->options.packets_per_message = 1;
+  }
+  start_both();
+  ASSERT_TRUE(connect());
+  constexpr std::uint32_t kPackets = 20000;
+  std::uint32_t sent = 0;
+  std::uint32_t received = 0;
+  EXPECT_TRUE(run_until(
+      [&] {
+        while (sent < kPackets && sent - received < 200 && a.tun().send(kPing)) ++sent;
+        while (b.tun().receive()) ++received;
+        return received == kPackets;
+      },
+      0ms, 200000));
+  EXPECT_GT(a.counter(Counter::PeerRxGrants), kControlBurst);
+  EXPECT_EQ(a.peer(0, now).sessions.at(0).established_count, 1U);
+  EXPECT_EQ(b.peer(0, now).sessions.at(0).established_count, 1U);
+}
+
 TEST_F(NodeTest, APeerThatWasStartedAnewReplacesItsOldSession) {
   start_both();
   ASSERT_TRUE(connect());

@@ -8,6 +8,7 @@
 #include "tests/support/fake_tun.h"
 #include "tests/support/loopback_rig.h"
 #include "transport/counters.h"
+#include "transport/credits.h"
 #include "transport/frame.h"
 #include "transport/hello.h"
 #include "transport/node.h"
@@ -106,6 +107,19 @@ class RawPeer : public testing::Test {
     std::ranges::copy(message, raw.slot(0).begin());
     ASSERT_EQ(raw.send(0, std::vector{raw.sge(0, message.size())}), 0);
     raw.poll();
+  }
+  // Sends Control messages as fast as the node takes them, `most` at most, until `done`.
+  bool flood(std::uint32_t most, const std::function<bool()>& done) {
+    write_control_frame(raw.slot(0), 0);
+    const std::vector control{raw.sge(0, kFrameHeader)};
+    std::uint32_t sent = 0;
+    return run_until([&] {
+      raw.poll();
+      while (sent < most && raw.send(0, control, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED) == 0) {
+        ++sent;
+      }
+      return done();
+    });
   }
   // Sends `message` and waits for what counts it.
   testing::AssertionResult counts(const Bytes& message, Counter name) {
@@ -284,6 +298,24 @@ INSTANTIATE_TEST_SUITE_P(Copies, RawPeerSends,
                                          Copying{"fused", 30},
                                          Copying{"separate", 30, Checksum::FullSeparate}),
                          [](const auto& p) { return p.param.name; });
+
+// They need no credit, but a receive each, which other sessions have been promised.
+TEST_F(RawPeer, AFloodOfControlMessagesEndsTheSession) {
+  start();
+  ASSERT_TRUE(connect());
+  EXPECT_TRUE(flood(10000, [&] { return !peer().sessions[0].last_error.empty(); }));
+  EXPECT_EQ(peer().sessions[0].last_error, "the peer floods Control messages");
+}
+
+TEST_F(RawPeer, AFewHundredControlMessagesAtOnceAreTaken) {
+  start();
+  ASSERT_TRUE(connect());
+  const auto all = [&] { return counter(Counter::PeerRxGrants) == kControlBurst; };
+  EXPECT_TRUE(flood(kControlBurst, all));
+  EXPECT_TRUE(counts(frame_of(kGood), Counter::TunTxPackets));
+  EXPECT_EQ(peer().state, "connected");
+  EXPECT_EQ(peer().sessions[0].last_error, "");
+}
 
 // On iWARP the side that dialled must send first.
 TEST_F(RawPeer, OnIwarpAnAcceptedConnectionIsSilentUntilItHears) {
