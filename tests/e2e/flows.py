@@ -9,7 +9,8 @@ datagrams of each of FLOWS flows, each from a port of its own, of SIZE bytes, or
 SIZE is written as ..SIZE; with --segment in super-packets (UDP_SEGMENT) of up to 40; at most N datagrams a
 second with --rate. Then it sends an end, again and again, until `receive` answers with its findings, which
 `send` prints: one JSON object. An end may overtake what another worker still carries, so `receive` answers one
-that comes when nothing else has for half a second. With --answer, `receive` also sends every hundredth datagram
+that comes when nothing else has for half a second; "unanswered" is how many were sent in vain, and may have been
+dropped. With --answer, `receive` also sends every hundredth datagram
 of a flow back.
 Exit status of `send`: 0 if nothing was reordered, doubled or changed.
 """
@@ -125,10 +126,10 @@ def ask_for_findings(address, port):
     with socket.socket(family_of(address), socket.SOCK_DGRAM) as s:
         s.connect((address, port))
         s.settimeout(0.1)
-        for _ in range(100):
+        for ends in range(100):
             s.send(HEAD.pack(END, 0))
             try:
-                return json.loads(s.recv(65536))
+                return {**json.loads(s.recv(65536)), "unanswered": ends}
             except TimeoutError:
                 pass
             except ConnectionRefusedError:
