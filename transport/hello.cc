@@ -26,7 +26,8 @@ struct WireHello {
   Be32 max_message;
   Be32 mtu;
   Be16 credits;
-  std::array<std::byte, 22> reserved{};
+  Be16 port;
+  std::array<std::byte, 20> reserved{};
 };
 static_assert(sizeof(WireHello) == kHelloSize);
 
@@ -68,6 +69,7 @@ std::array<std::byte, kHelloSize> emit(const Hello& hello) {
   w.max_message = Be32(hello.max_message);
   w.mtu = Be32(hello.mtu.value());
   w.credits = Be16(hello.credits);
+  w.port = Be16(hello.port);
   return std::bit_cast<std::array<std::byte, kHelloSize>>(w);
 }
 
@@ -86,6 +88,7 @@ std::expected<Hello, RejectReason> parse_hello(std::span<const std::byte> data) 
   h.max_message = w.max_message.value();
   h.mtu = IpMtu(w.mtu.value());
   h.credits = w.credits.value();
+  if (w.port.value() != 0) h.port = w.port.value();
   if (!in_range(h)) return std::unexpected(RejectReason::BadHello);
   return h;
 }

@@ -15,7 +15,8 @@
 //    24     4   largest message that the sender receives, bytes
 //    28     4   MTU of the sender's interface, bytes of IP packet
 //    32     2   credits: messages that the receiver of the hello may send at once
-//    34     6   reserved, zero
+//    34     2   port on which the sender listens; 0 means kDefaultPort
+//    36     4   reserved, zero
 //    40    16   reserved for authentication, zero
 //
 // All integers are big-endian. A refusal carries magic, version and one byte of reason.
@@ -37,6 +38,8 @@ namespace ipoverbs::transport {
 using NodeId = Strong<struct NodeIdTag, std::uint64_t>;
 
 inline constexpr std::uint8_t kWireVersion = 1;
+// On which a node listens unless it is told another, and of one that does not tell its own.
+inline constexpr std::uint16_t kDefaultPort = 4755;
 
 // Bits of Hello::capabilities: what the sender's TUN delivers, proved by a write at its start.
 enum class Capability : std::uint32_t {
@@ -59,6 +62,7 @@ struct Hello {
   std::uint32_t max_message = 0;
   IpMtu mtu;
   std::uint16_t credits = 0;
+  std::uint16_t port = kDefaultPort;
 
   [[nodiscard]] bool has(Capability c) const {
     return (capabilities & static_cast<std::uint32_t>(c)) != 0;
@@ -69,7 +73,7 @@ struct Hello {
 enum class RejectReason : std::uint8_t {
   Crossed = 1,  // both ends dialled and ours is the one to keep
   Stale = 2,    // from before the session that stands
-  UnknownPeer,  // no peer is configured with that underlay address
+  UnknownPeer,  // no peer is configured with that underlay address and port
   BadHello,     // not a hello, or senseless
   Version,      // another version of the wire format
   Self,         // a node that dials itself

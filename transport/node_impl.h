@@ -96,7 +96,7 @@ class Node::Impl final : public verbs::EventHandler {
   // node_sessions.cc: connections
   [[nodiscard]] Session* find(const verbs::Connection* connection);
   [[nodiscard]] Session* find(LinkId link);
-  [[nodiscard]] std::optional<PeerIndex> peer_at(const Endpoint& remote) const;
+  [[nodiscard]] std::optional<PeerIndex> peer_at(const Endpoint& remote, std::uint16_t port) const;
   [[nodiscard]] Peer& peer_of(const Session& session);
   [[nodiscard]] std::string describe(const Session& session) const;
   void dial(PeerIndex peer, unsigned index);

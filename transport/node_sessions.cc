@@ -20,6 +20,11 @@ Session* find_session(Peers& peers, Predicate matches) {
   return nullptr;
 }
 
+// A link-local address belongs to its interface, where a device tells it (scope 0: it does not).
+bool is_same_host(const Endpoint& a, const Endpoint& b) {
+  return a.address == b.address && (a.scope == b.scope || a.scope == 0 || b.scope == 0);
+}
+
 }  // namespace
 
 Session* Node::Impl::find(const verbs::Connection* connection) {
@@ -31,12 +36,19 @@ Session* Node::Impl::find(LinkId link) {
   return find_session(peers_, [&](const Session& s) { return s.link == link; });
 }
 
-std::optional<PeerIndex> Node::Impl::peer_at(const Endpoint& remote) const {
-  const auto found = std::ranges::find(options_.peers, remote.address, [](const PeerOptions& p) {
-    return p.underlay.endpoint.address;
-  });
-  if (found == options_.peers.end()) return std::nullopt;
-  return static_cast<PeerIndex>(found - options_.peers.begin());
+// Several peers behind one address are told apart by the port on which they listen. Where it has
+// one peer alone, it is that one, whatever the port: a node of an older version does not tell it.
+std::optional<PeerIndex> Node::Impl::peer_at(const Endpoint& remote, std::uint16_t port) const {
+  std::optional<PeerIndex> found;
+  unsigned at_address = 0;
+  for (PeerIndex i = 0; i < options_.peers.size(); ++i) {
+    const Endpoint& peer = options_.peers[i].underlay.endpoint;
+    if (!is_same_host(peer, remote)) continue;
+    if (peer.port == port) return i;
+    found = i;
+    ++at_address;
+  }
+  return at_address == 1 ? found : std::nullopt;
 }
 
 PeerIndex Node::Impl::peer_index_of(const Session& session) const {
@@ -72,6 +84,7 @@ Hello Node::Impl::hello_for(unsigned index, const Session& session) const {
   hello.max_message = kMaxMessage;
   hello.mtu = options_.mtu;
   hello.credits = kInitialCredits;
+  hello.port = options_.port;
   return hello;
 }
 
@@ -176,9 +189,9 @@ void Node::Impl::drop(std::unique_ptr<verbs::Connection> incoming, RejectReason 
 }
 
 void Node::Impl::on_request(verbs::Event& event) {
-  const auto peer = peer_at(event.incoming->remote());
-  if (!peer) return drop(std::move(event.incoming), RejectReason::UnknownPeer);
   const auto hello = parse_hello(event.private_data);
+  const auto peer = peer_at(event.incoming->remote(), hello ? hello->port : kDefaultPort);
+  if (!peer) return drop(std::move(event.incoming), RejectReason::UnknownPeer);
   if (!hello) return drop(std::move(event.incoming), hello.error());
   if (hello->workers > peers_[*peer].sessions.size()) match_sessions(*peer, hello->workers);
   if (hello->session_index >= peers_[*peer].sessions.size()) {

@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/ip.h"
+#include "transport/hello.h"
 #include "verbs/device.h"
 
 namespace ipoverbs::transport {
@@ -35,9 +36,9 @@ enum class Multicast : std::uint8_t {
 };
 
 struct Options {
-  std::uint16_t port = 4755;  // TCP port space of the connection manager, both ends
-  IpMtu mtu{65520};           // of the TUN interface, bytes
-  std::vector<Prefix> own;    // the addresses of the TUN interface: traffic from a peer is for them
+  std::uint16_t port = kDefaultPort;  // listened on, in the connection manager's TCP port space
+  IpMtu mtu{65520};                   // of the TUN interface, bytes
+  std::vector<Prefix> own;  // the addresses of the TUN interface: traffic from a peer is for them
   std::vector<PeerOptions> peers;
   verbs::PathOptions path;
   Multicast multicast = Multicast::Off;

@@ -19,14 +19,15 @@ Hello good() {
   h.max_message = 65552;
   h.mtu = IpMtu(65520);
   h.credits = 8;
+  h.port = 0x1294;
   return h;
 }
 
 TEST(Hello, IsWrittenByteForByte) {
   const auto bytes = emit(good());
-  const std::array<unsigned, 56> wanted{'I', 'P', 'o', 'V', 1,    56,   3,    4,    1, 2, 3, 4,
-                                        5,   6,   7,   8,   0x11, 0x12, 0x13, 0x14, 0, 0, 0, 0x1f,
-                                        0,   1,   0,   16,  0,    0,    0xff, 0xf0, 0, 8};
+  const std::array<unsigned, 56> wanted{
+      'I',  'P',  'o', 'V', 1, 56,   3, 4, 1, 2,  3, 4, 5,    6,    7, 8, 0x11, 0x12,
+      0x13, 0x14, 0,   0,   0, 0x1f, 0, 1, 0, 16, 0, 0, 0xff, 0xf0, 0, 8, 0x12, 0x94};
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), wanted[i]) << i;
   }
@@ -37,6 +38,14 @@ TEST(Hello, SurvivesTheWireAndItsPadding) {
   std::ranges::copy(emit(good()), padded.begin());
   EXPECT_EQ(parse_hello(padded), good());
   EXPECT_EQ(parse_hello(emit(good())), good());
+}
+
+TEST(Hello, WithoutAPortIsOfTheDefaultPort) {
+  auto bytes = emit(good());
+  bytes[34] = bytes[35] = std::byte{0};
+  Hello wanted = good();
+  wanted.port = 4755;
+  EXPECT_EQ(parse_hello(bytes), wanted);
 }
 
 TEST(Hello, IsRefusedForEachFieldOutOfRange) {

@@ -56,7 +56,7 @@ class RawPeer : public testing::Test {
     p.name = "raw";
     p.underlay.endpoint = {support::kB, options.port, 0};
     p.prefixes = {*Prefix::parse("10.77.0.1"), *Prefix::parse("fd77::1")};
-    options.peers = {p};
+    options.peers.insert(options.peers.begin(), p);
     const std::array queues{tun.queue()};
     node = std::make_unique<Node>(
         options, queues, [this, device] { return network.open(support::kA, device); },
@@ -90,6 +90,13 @@ class RawPeer : public testing::Test {
     h.credits = 8;
     return h;
   }
+  // Of a peer whose dialling is kept where it crosses the node's.
+  static Hello winning_hello() {
+    Hello h = hello();
+    h.node_id = NodeId(1);
+    h.attempt = 1;
+    return h;
+  }
   // The node dials, the peer accepts with `answer`.
   bool accept(std::span<const std::byte> answer) {
     raw.device->listen(options.port);
@@ -98,6 +105,14 @@ class RawPeer : public testing::Test {
     for (std::size_t i = 32; i < 48; ++i) raw.receive(i);
     raw.connection->accept(answer);
     return true;
+  }
+  // The peer dials with `request`.
+  void dial(const Hello& request) {
+    raw.dial(support::kA);
+    raw.process();
+    raw.create_queue_pair();
+    for (std::size_t i = 48; i < 64; ++i) raw.receive(i);
+    raw.connection->connect(emit(request));
   }
   bool connect() {
     return accept(emit(hello())) && run_until([&] { return ready(); });
@@ -222,6 +237,38 @@ TEST_F(RawPeer, ARequestWithoutAHelloIsRefused) {
   EXPECT_EQ(parse_reject(raw.data), RejectReason::BadHello);
 }
 
+TEST_F(RawPeer, OfTwoPeersBehindOneAddressThePortTellsWhichDials) {
+  PeerOptions second;
+  second.name = "second";
+  second.underlay.endpoint = {support::kB, 4756, 0};
+  second.prefixes = {*Prefix::parse("10.77.0.3")};
+  options.peers = {second};
+  start();
+  ASSERT_TRUE(connect());
+  const auto first = std::move(raw.connection);
+  Hello request = winning_hello();
+  request.port = 4756;
+  dial(request);
+  const auto state = [&](std::size_t i) { return node->status(now).peers.at(i).state; };
+  EXPECT_TRUE(run_until([&] { return state(1) == "connected"; }));
+  EXPECT_EQ(state(0), "connected");
+  EXPECT_EQ(peer().sessions[0].established_count, 1U);
+  // A third one is neither.
+  const auto kept = std::move(raw.connection);
+  request.port = 4757;
+  dial(request);
+  ASSERT_TRUE(run_until([&] { return parse_reject(raw.data).has_value(); }));
+  EXPECT_EQ(parse_reject(raw.data), RejectReason::UnknownPeer);
+}
+
+TEST_F(RawPeer, APeerAloneAtItsAddressIsKnownWhateverItsPort) {
+  start();
+  Hello request = winning_hello();
+  request.port = 4756;
+  dial(request);
+  EXPECT_TRUE(run_until([&] { return ready(); }));
+}
+
 // A UDP datagram whose checksum is computed as zero, partial and complete: the complete one is
 // 0xffff.
 constexpr const char* kPartial =
@@ -323,14 +370,7 @@ TEST_F(RawPeer, OnIwarpAnAcceptedConnectionIsSilentUntilItHears) {
   device.capabilities.link = "iWARP";
   options.keepalive = 10ms;
   start(device);
-  raw.dial(support::kA);
-  raw.process();
-  raw.create_queue_pair();
-  for (std::size_t i = 32; i < 48; ++i) raw.receive(i);
-  Hello low = hello();
-  low.node_id = NodeId(1);
-  low.attempt = 1;
-  raw.connection->connect(emit(low));
+  dial(winning_hello());
   ASSERT_TRUE(run_until([&] { return ready(); }));
   tun.send(ip_packet("10.77.0.2", "10.77.0.1", to_bytes("x")));
   run_until([&] { return false; }, 2000);
