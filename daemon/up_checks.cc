@@ -182,10 +182,12 @@ void check_mtu(const UpDraft& draft, const Overlay& overlay) {
 
 void check_numbers(const UpDraft& draft) {
   const transport::Options& options = draft.command.options.transport;
-  if (options.dead_time <= options.keepalive) {
+  const Duration least = 2 * transport::kShortestTick;
+  if (options.dead_time < options.keepalive + least) {
     refuse(draft.origin(draft.origins.contains("dead-time") ? "dead-time" : "keepalive"),
-           fmt::format("dead-time {} is not longer than keepalive {}",
-                       format_duration(options.dead_time), format_duration(options.keepalive)));
+           fmt::format("dead-time {} is not {} longer than keepalive {}",
+                       format_duration(options.dead_time), format_duration(least),
+                       format_duration(options.keepalive)));
   }
   if (options.signal_interval > options.send_depth / 2) {
     refuse(

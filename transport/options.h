@@ -35,6 +35,11 @@ enum class Multicast : std::uint8_t {
   All,  // a unicast copy to every connected peer
 };
 
+// How often a worker looks at its sessions: keepalives, dead peers. Between these, as often as
+// keepalive and dead time ask for.
+inline constexpr Duration kLongestTick = std::chrono::milliseconds(200);
+inline constexpr Duration kShortestTick = std::chrono::milliseconds(5);
+
 struct Options {
   std::uint16_t port = kDefaultPort;  // listened on, in the connection manager's TCP port space
   IpMtu mtu{65520};                   // of the TUN interface, bytes
@@ -54,7 +59,8 @@ struct Options {
   Duration backoff_min = std::chrono::milliseconds(100);  // between attempts, doubled each time
   Duration backoff_max = std::chrono::seconds(1);
   Duration keepalive = std::chrono::seconds(1);  // sent when nothing else was
-  Duration dead_time = std::chrono::seconds(5);  // a peer from which nothing came is dead
+  // A peer from which nothing came is dead. At least 2 * kShortestTick more than keepalive.
+  Duration dead_time = std::chrono::seconds(5);
 
   // The data path, per worker.
   std::uint32_t receive_buffers = 128;    // receives that sessions share, beyond a few of their own

@@ -16,7 +16,6 @@ namespace ipoverbs::transport {
 
 namespace {
 
-constexpr Duration kTick = std::chrono::milliseconds(200);
 // Completions that may stand in the queue beside those of every receive: every send of a few
 // sessions. An overrun would end them all, hence a generous number; the device's limit bounds it.
 constexpr std::uint32_t kSendCompletions = 16384;
@@ -25,6 +24,13 @@ constexpr std::uint32_t kSendCompletions = 16384;
 ReceivePlan shared_plan(const Options& options, const verbs::Capabilities& can) {
   if (!can.has_srq()) return {};
   return plan_receives(options.peers.size(), options.receive_buffers, can.max_srq_wr);
+}
+
+// A keepalive is sent up to a tick late, and must come before the far end, whose options are taken
+// to be ours, has counted its dead time.
+Duration tick_of(const Options& options) {
+  const Duration wanted = std::min(options.keepalive, (options.dead_time - options.keepalive) / 2);
+  return std::clamp(wanted, kShortestTick, kLongestTick);
 }
 
 void pin_to_nth_cpu(unsigned n, Logger& logger) {
@@ -56,6 +62,7 @@ Worker::Worker(verbs::Device& device, int tun_queue, unsigned index, const Optio
       index_(index),
       tun_(tun_queue),
       device_(device),
+      tick_(tick_of(options)),
       receive_plan_(shared_plan(options, device.capabilities())),
       completions_(device.create_completion_queue(
           std::min(receive_plan_.places + kSendCompletions, device.capabilities().max_cqe))),
@@ -69,7 +76,7 @@ Worker::Worker(verbs::Device& device, int tun_queue, unsigned index, const Optio
   completions_->watch(epoll_, static_cast<std::uint32_t>(Source::Completions));
   epoll_.add(command_bell_.fd(), static_cast<std::uint32_t>(Source::Commands));
   epoll_.add(tick_timer_.fd(), static_cast<std::uint32_t>(Source::Tick));
-  tick_timer_.set_every(kTick);
+  tick_timer_.set_every(tick_);
   if (!device.capabilities().has_srq()) return;
   shared_receives_ = device.create_shared_receive_queue(receive_plan_.places);
   add_buffers(receive_plan_.shared);
@@ -206,7 +213,7 @@ void Worker::watch_tun(bool watch) noexcept {
 }
 
 void Worker::tick(TimePoint now) noexcept {
-  next_tick_ = now + kTick;
+  next_tick_ = now + tick_;
   tun_failed_ = false;
   for (const auto& link : links_) {
     link->gauges->send_credits.set(link->send_credits);
@@ -215,7 +222,7 @@ void Worker::tick(TimePoint now) noexcept {
     link->control_allowance.on_tick(link->sends.totals().messages);
     if (!link->active) continue;
     // The last messages before a pause are given back by a Control message after them.
-    const Duration quiet = link->sends.unsignalled() > 0 ? kTick : options_.keepalive;
+    const Duration quiet = link->sends.unsignalled() > 0 ? tick_ : options_.keepalive;
     if (now - link->last_received > options_.dead_time) {
       fail(*link, fmt::format("nothing was received for {} ms",
                               options_.dead_time / std::chrono::milliseconds(1)));

@@ -4,11 +4,13 @@
 // queue, its shared receive queue, its memory and its queue pairs. A turn of its loop is, in this
 // order and each part bounded:
 //
-//   commands from the control thread (a flag says whether there are any)
-//   up to kPollBatch completions: messages to the TUN, slabs given back, receives posted again in
-//   bulk up to kTunBatch packets from the TUN, gathered into messages, one chain a session grants
-//   that are due, and everything that waits is posted a tick, a few times a second: keepalives,
-//   dead peers, gauges
+//   - commands from the control thread (a flag says whether there are any)
+//   - up to kPollBatch completions: messages to the TUN, slabs given back, receives posted again in
+//     bulk
+//   - up to kTunBatch packets from the TUN, gathered into messages, one chain a session
+//   - grants that are due, and everything that waits is posted
+//   - a tick, five times a second or as often as the options' times need: keepalives, dead peers,
+//     gauges
 //
 // A packet that comes after a pause is most likely alone: it is read and sent without asking the
 // TUN for a second one, which costs a system call; if there is one, the next turn reads all.
@@ -196,6 +198,7 @@ class Worker {
   const unsigned index_;
   const int tun_;
   verbs::Device& device_;
+  const Duration tick_;
 
   const ReceivePlan receive_plan_;
   std::unique_ptr<verbs::CompletionQueue> completions_;

@@ -191,8 +191,10 @@ TEST(UpOptions, RefusesBadValuesByFileAndLine) {
       {"keepalive = 5",
        "n.conf:4: keepalive: '5' is not a time from 10ms to 3600s with its unit "
        "us, ms or s"},
-      {"keepalive = 5s", "n.conf:4: keepalive: dead-time 5s is not longer than keepalive 5s"},
-      {"dead-time = 1s", "n.conf:4: dead-time: dead-time 1s is not longer than keepalive 1s"},
+      {"keepalive = 5s", "n.conf:4: keepalive: dead-time 5s is not 10ms longer than keepalive 5s"},
+      {"keepalive = 11ms\ndead-time = 20ms",
+       "n.conf:5: dead-time: dead-time 20ms is not 10ms longer than keepalive 11ms"},
+      {"dead-time = 1s", "n.conf:4: dead-time: dead-time 1s is not 10ms longer than keepalive 1s"},
       {"signal-interval = 65",
        "n.conf:4: signal-interval: signal-interval 65 is more than half of send-depth 128"},
       {"send-depth = 16",

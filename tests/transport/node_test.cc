@@ -271,6 +271,21 @@ TEST_F(NodeTest, EachCreationThatFailsLeavesNothingBehind) {
   }
 }
 
+// Both times far below the worker's longest tick, or its dead time no more than that tick, and
+// still with room for a machine that is slow: one that stands still once is forgiven.
+TEST_F(NodeTest, AnIdleSessionStandsWhateverTheKeepalive) {
+  for (Host* host : {&a, &b}) {
+    host->options.keepalive = 10ms;
+    host->options.dead_time = 150ms;
+  }
+  start_both();
+  ASSERT_TRUE(connect());
+  const TimePoint end = monotonic_now() + 2s;
+  ASSERT_TRUE(run_until([&] { return monotonic_now() >= end; }, 1ms, 1000000));
+  EXPECT_LE(a.peer(0, now).sessions.at(0).established_count, 2U);
+  EXPECT_LE(b.peer(0, now).sessions.at(0).established_count, 2U);
+}
+
 TEST_F(NodeTest, ADeadPeerIsNoticedByItsSilence) {
   a.options.dead_time = 200ms;
   start_both();
