@@ -35,9 +35,9 @@ enum class Counter : std::uint8_t {
   MulticastCopies,  // of packets for more than one peer, beyond the first
 
   TxDropNoRoute,
-  TxDropOwnAddress,       // for our own prefix: it would loop
-  TxDropMulticast,        // multicast, or broadcast, and neither is carried
-  TxDropPeerDown,         // no session to the peer
+  TxDropOwnAddress,  // for our own prefix: it would loop
+  TxDropMulticast,   // multicast, or broadcast, and neither is carried
+  TxDropPeerDown,    // no session to the peer
   // The peer grants no credit or acknowledges nothing, and its queue is full, or memory is.
   TxDropQueueFull,
   TxDropTooBig,           // larger than the peer's MTU
