@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# A daemon with nothing to carry uses less than a hundredth of a processor (in a guest, four): with a session that stands; with a
-# peer that never comes beside it; and with one that was killed. The first ping after idling is answered.
+# A daemon with nothing to carry uses less than a hundredth of a processor (in a guest, four): with a session that
+# stands; with a peer that never comes beside it; and with one that was killed. The first ping after idling is
+# answered.
 ticks() { # SIDE: user and system time of the daemon; the name in parentheses may hold blanks
   sed 's/.*) //' "/proc/${daemon_pid[$1]}/stat" | awk '{ print $12 + $13 }'
 }
