@@ -16,7 +16,7 @@ def number(value):
 
 
 def numbers(values):
-    return " and ".join(map(str, values)) or "none"
+    return ", ".join(map(str, values)) or "none"
 
 
 def rounds(setup):
@@ -25,7 +25,7 @@ def rounds(setup):
 
 def interval_words(goal):
     """Of a goal that was measured; how many pairs it rests on, where they are too few."""
-    few = f", {goal['pairs']} of them" if goal["pairs"] < ENOUGH else ""
+    few = f" ({goal['pairs']} pair{'s' if goal['pairs'] > 1 else ''})" if goal["pairs"] < ENOUGH else ""
     return f"{number(goal['interval'][0])} .. {number(goal['interval'][1])}{few}"
 
 
