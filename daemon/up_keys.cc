@@ -168,7 +168,7 @@ std::vector<Group> up_table() {
             [](D d, S s) { d.routes = accept(s, parse_switch(s.value)); }},
            {{"offloads", "on|off", "TCP and UDP super-packets and partial checksums (default on)"},
             [](D d, S s) { d.command.options.offloads = accept(s, parse_switch(s.value)); }},
-           {{"workers", "N", "queues of the interface, a thread each, 1..64 (default 1)"},
+           {{"workers", "N", "queues of the interface, a thread each, 1..64 (default 2)"},
             [](D d, S s) {
               d.command.options.tun.queues = number<unsigned>(s, {1, transport::kMaxWorkers});
             }},

@@ -39,7 +39,13 @@ inline constexpr std::size_t kMaxPeers = 4096;       // after the maps are expan
 inline constexpr std::size_t kMaxControlPath = 107;  // sun_path without its NUL, unix(7)
 
 struct UpOptions {
-  tun::Config tun;       // complete, routes included
+  // Complete, routes included. Two workers, for that is what several flows want on two CPUs already
+  // (docs/performance.md).
+  tun::Config tun = [] {
+    tun::Config config;
+    config.queues = 2;
+    return config;
+  }();
   bool offloads = true;  // TSO, USO and checksum; off: packets are read whole and complete
   verbs::DeviceRequest device;
   DeviceKind device_kind = DeviceKind::Auto;

@@ -45,7 +45,7 @@ TEST(UpOptions, HasDefaults) {
   const UpOptions& o = command.options;
   EXPECT_EQ(o.tun.name, "ipov0");
   EXPECT_EQ(o.tun.mtu, IpMtu(65520));
-  EXPECT_EQ(o.tun.queues, 1U);
+  EXPECT_EQ(o.tun.queues, 2U);
   EXPECT_EQ(o.transport.mtu, o.tun.mtu);
   EXPECT_EQ(o.transport.port, 4755);
   EXPECT_EQ(o.control, "/run/ipoverbs/ipov0.sock");
@@ -60,7 +60,7 @@ TEST(UpOptions, TakesEveryKey) {
   const UpCommand command = build(
       "underlay = fe80::1%eth0\ndevice = rxe0\nport = 5000\npkey = 0x8001\nservice-level = 3\n"
       "traffic-class = 104\ntun = t0\ntun-netns = a\nmtu = 9000\naddress = 10.77.0.1/24\n"
-      "routes = on\noffloads = off\nworkers = 2\nqueue-bytes = 1M\n"
+      "routes = on\noffloads = off\nworkers = 3\nqueue-bytes = 1M\n"
       "peer = fe80::2%eth0 10.77.0.2,10.78.0.0/16 name=b\npeer = [fe80::3%eth0]:6000 fd77::3\n"
       "multicast = all\nconnect-timeout = 2s\nkeepalive = 500ms\ndead-time = 3s\n"
       "receive-buffers = 64\nsend-depth = 32\npackets-per-message = 4\n"
@@ -84,7 +84,7 @@ TEST(UpOptions, TakesEveryKey) {
   EXPECT_EQ(t.own, o.tun.addresses);
   EXPECT_EQ(show(o.tun.routes), "10.78.0.0/16 fd77::3/128");
   EXPECT_FALSE(o.offloads);
-  EXPECT_EQ(o.tun.queues, 2U);
+  EXPECT_EQ(o.tun.queues, 3U);
   EXPECT_EQ(o.tun.queue_bytes, 1048576U);
   ASSERT_EQ(t.peers.size(), 2U);
   EXPECT_EQ(t.peers[0].name, "b");

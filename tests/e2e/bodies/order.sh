@@ -7,7 +7,7 @@ configurations=(
   ''
   '--checksum auto'
   '--offloads off'
-  '--workers 2'
+  '--workers 1'
   '--workers 2 --checksum auto --mtu 1500'
   '--packets-per-message 1 --messages-per-doorbell 1'
 )
