@@ -24,5 +24,7 @@ descriptors_are_back() { (($(descriptors a) <= descriptors_before)); }
 expect_within 10 "queue pairs were left over: $(queue_pairs a), before $pairs_before" pairs_are_back
 expect_within 10 "descriptors were left over: $(descriptors a), before $descriptors_before" descriptors_are_back
 memory_after=$(resident_kib a)
-((memory_after <= memory_before + 1024)) ||
+# A session that goes may meet the one that follows it for the first time: then each worker's receives grow, once,
+# by an eighth (1.1 MiB). What a session alone has is 768 KiB in each.
+((memory_after <= memory_before + 4096)) ||
   fail "memory grew from $memory_before to $memory_after KiB in $((rounds - warm_up)) reconnects"
