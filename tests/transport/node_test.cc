@@ -272,7 +272,8 @@ TEST_F(NodeTest, EachCreationThatFailsLeavesNothingBehind) {
 }
 
 // Both times far below the worker's longest tick, or its dead time no more than that tick, and
-// still with room for a machine that is slow: one that stands still once is forgiven.
+// still with room for a machine that is slow: one that stands still a few times is forgiven. Where
+// ticks come too late, it is thirty times.
 TEST_F(NodeTest, AnIdleSessionStandsWhateverTheKeepalive) {
   for (Host* host : {&a, &b}) {
     host->options.keepalive = 10ms;
@@ -282,8 +283,8 @@ TEST_F(NodeTest, AnIdleSessionStandsWhateverTheKeepalive) {
   ASSERT_TRUE(connect());
   const TimePoint end = monotonic_now() + 2s;
   ASSERT_TRUE(run_until([&] { return monotonic_now() >= end; }, 1ms, 1000000));
-  EXPECT_LE(a.peer(0, now).sessions.at(0).established_count, 2U);
-  EXPECT_LE(b.peer(0, now).sessions.at(0).established_count, 2U);
+  EXPECT_LE(a.peer(0, now).sessions.at(0).established_count, 6U);
+  EXPECT_LE(b.peer(0, now).sessions.at(0).established_count, 6U);
 }
 
 TEST_F(NodeTest, ADeadPeerIsNoticedByItsSilence) {
