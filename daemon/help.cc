@@ -81,12 +81,12 @@ std::string devices_help(std::string_view options) {
   return fmt::format(R"(Usage: ipoverbs devices [OPTION...]
 
 Lists each port of each RDMA device, and the software device: its link, state, addresses, GIDs, path
-MTU and limits, and whether ipoverbs can use it or why not. An address listed here is what 'ipoverbs up --underlay' and
-the peers' --peer take.
+MTU and limits, and whether ipoverbs can use it or why not. An address listed here is what
+'ipoverbs up --underlay' and the peers' --peer take.
 
 {}
-If no RDMA device is listed although there is hardware: its kernel module (lsmod), /dev/infiniband, and
-Debian's package ibverbs-providers are what is needed.
+If no RDMA device is listed although there is hardware: its kernel module (lsmod), /dev/infiniband,
+and Debian's package ibverbs-providers are what is needed.
 )",
                      options);
 }
