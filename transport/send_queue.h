@@ -123,6 +123,8 @@ class SendQueue {
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return head_ - tail_; }
   // Messages posted since the last that was signalled.
   [[nodiscard]] std::uint32_t unsignalled() const noexcept { return unsignalled_; }
+  // Whether a message that was posted signalled is in flight.
+  [[nodiscard]] bool awaits_completion() const noexcept { return in_flight() > unsignalled_; }
   [[nodiscard]] std::uint32_t bytes_in_flight() const noexcept { return bytes_in_flight_; }
   // Since construction.
   struct Totals {

@@ -197,9 +197,9 @@ void Worker::sleep() noexcept {
     }
   }
   // While it is armed nothing has come to the completion queue but ends of our own sends.
-  const bool sending =
-      std::ranges::any_of(links_, [](const auto& link) { return link->sends.in_flight() > 0; });
-  look_ = {.completions = !armed_ || sending, .tun = tun_ready || !watching_tun_};
+  const bool ends_due =
+      std::ranges::any_of(links_, [](const auto& link) { return link->sends.awaits_completion(); });
+  look_ = {.completions = !armed_ || ends_due, .tun = tun_ready || !watching_tun_};
 }
 
 void Worker::watch_tun(bool watch) noexcept {

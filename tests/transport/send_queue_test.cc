@@ -213,5 +213,24 @@ TEST_F(SendQueueTest, TheWindowClosesOverBytesInFlight) {
   EXPECT_TRUE(queue_->has_room());
 }
 
+TEST_F(SendQueueTest, ACompletionIsAwaitedFromASignalledMessageOnUntilItCame) {
+  make({.signal_interval = 3});
+
+  append(200);
+  flush();
+  append(200);
+  flush();
+  EXPECT_FALSE(queue_->awaits_completion());
+  append(200);
+  EXPECT_EQ(flush(), "2:200!|");
+  append(200);
+  flush();
+  EXPECT_TRUE(queue_->awaits_completion());
+  queue_->complete(2);
+
+  EXPECT_FALSE(queue_->awaits_completion());
+  EXPECT_EQ(queue_->in_flight(), 1U);
+}
+
 }  // namespace
 }  // namespace ipoverbs::transport
