@@ -1,7 +1,11 @@
 // RouteTable: which peer owns an address, by longest prefix.
 //
-// Built once from the configuration and then read by all workers. A binary trie for each family: at
-// most 32 or 128 steps, no allocation, as deep as the longest prefix that matches.
+// Theory of operation. Built once from the configuration and then read by all workers, without
+// allocation. A path-compressed binary trie (PATRICIA; Morrison, J. ACM 15:4, 1968) for each
+// family: a node stands for its first `length` bits, and its children are told apart by the next
+// one, so that bits in which all prefixes below agree cost no step of their own. Every node but the
+// root has a target or two children: n prefixes take 2 n nodes at most, and a look-up among peers
+// that are numbered in sequence about log2(n) steps, whatever the family.
 #pragma once
 
 #include <array>
@@ -44,11 +48,30 @@ class RouteTable {
   [[nodiscard]] Target lookup(const IpAddress& address) const noexcept;
 
  private:
+  // An address's bits, left-aligned: bit 0 is the most significant.
+  struct Bits {
+    std::uint64_t high = 0;
+    std::uint64_t low = 0;
+    explicit Bits(const IpAddress& address) noexcept;
+    Bits() = default;
+    [[nodiscard]] std::size_t operator[](unsigned i) const noexcept {
+      return (i < 64 ? high >> (63 - i) : low >> (127 - i)) & 1U;
+    }
+    // How many bits from the first on are the same.
+    [[nodiscard]] unsigned common(const Bits& other) const noexcept;
+  };
   struct Node {
+    Bits bits;
+    unsigned length = 0;                   // of bits that count
     std::array<std::uint32_t, 2> child{};  // index into nodes_, 0: none
     Target target;
   };
+  // The target of the prefix's node, which is made if there is none.
   Target& at(const Prefix& prefix);
+  // A new node's index.
+  std::uint32_t add(const Bits& bits, unsigned length);
+  // Puts a node of `length` bits between `node` and the parent that has it as child `side`.
+  std::uint32_t split(std::uint32_t parent, std::size_t side, unsigned length);
   static constexpr std::uint32_t kRootV4 = 0;
   static constexpr std::uint32_t kRootV6 = 1;
   std::vector<Node> nodes_{2};

@@ -60,39 +60,63 @@ TEST(RouteTable, RefusesOurOwnAddressForAPeer) {
   EXPECT_THROW(RouteTable(peers, std::vector{*Prefix::parse("10.77.0.1/24")}), UsageError);
 }
 
-// Against the obvious: of all prefixes that contain the address, the longest.
-TEST(RouteTable, AgreesWithASearchThroughAllPrefixes) {
-  std::mt19937 random(1);
+// A random address of the family, of which few bits vary, so that prefixes nest: some at the end,
+// some on both sides of the middle of an IPv6 address.
+IpAddress few_bits_vary(Family family, std::mt19937& random) {
+  if (family == Family::v4) {
+    return IpAddress::v4(std::bit_cast<std::array<std::byte, 4>>(
+        Be32(0x0a000000U | static_cast<std::uint32_t>(random() & 0x0f0f))));
+  }
+  std::array<std::byte, 16> bytes{std::byte{0xfd}};
+  for (const std::size_t i : {7U, 8U, 15U}) bytes.at(i) = static_cast<std::byte>(random() & 0x0f);
+  return IpAddress::v6(bytes);
+}
+
+std::vector<PeerOptions> random_peers(Family family, std::mt19937& random) {
   std::vector<PeerOptions> peers;
   std::vector<Prefix> taken;
-  for (PeerIndex i = 0; i < 200; ++i) {
-    PeerOptions p;
-    const auto length = std::uniform_int_distribution<unsigned>(0, 32)(random);
-    // Few bits vary, so that prefixes nest.
-    const auto bytes =
-        std::bit_cast<std::array<std::byte, 4>>(Be32(0x0a000000U | (random() & 0x0f0f)));
-    const Prefix prefix = Prefix(IpAddress::v4(bytes), length).network();
+  for (int i = 0; i < 300; ++i) {
+    const IpAddress address = few_bits_vary(family, random);
+    const auto length = std::uniform_int_distribution<unsigned>(0, address.bits())(random);
+    const Prefix prefix = Prefix(address, length).network();
     if (std::ranges::find(taken, prefix) != taken.end()) continue;
     taken.push_back(prefix);
-    p.prefixes = {prefix};
-    peers.push_back(p);
+    peers.emplace_back().prefixes = {prefix};
   }
-  const RouteTable table(peers, {});
-  for (int i = 0; i < 5000; ++i) {
-    const auto bytes =
-        std::bit_cast<std::array<std::byte, 4>>(Be32(0x0a000000U | (random() & 0x0f0f)));
-    const IpAddress address = IpAddress::v4(bytes);
-    Target best;
-    unsigned longest = 0;
-    for (PeerIndex p = 0; p < peers.size(); ++p) {
-      const Prefix& prefix = peers[p].prefixes.front();
-      if (!prefix.contains(address) || (best != Target() && prefix.length() < longest)) continue;
-      best = Target::peer(p);
-      longest = prefix.length();
+  return peers;
+}
+
+// The obvious: of all prefixes that contain the address, the longest.
+Target search(const std::vector<PeerOptions>& peers, const IpAddress& address) {
+  Target best;
+  unsigned longest = 0;
+  for (PeerIndex p = 0; p < peers.size(); ++p) {
+    const Prefix& prefix = peers[p].prefixes.front();
+    if (!prefix.contains(address) || (best != Target() && prefix.length() < longest)) continue;
+    best = Target::peer(p);
+    longest = prefix.length();
+  }
+  return best;
+}
+
+class RouteTableFamilies : public testing::TestWithParam<Family> {};
+
+TEST_P(RouteTableFamilies, AgreesWithASearchThroughAllPrefixes) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<PeerOptions> peers = random_peers(GetParam(), random);
+    const RouteTable table(peers, {});
+    for (int i = 0; i < 1000; ++i) {
+      const IpAddress address = few_bits_vary(GetParam(), random);
+      ASSERT_EQ(table.lookup(address), search(peers, address)) << address.to_string();
     }
-    ASSERT_EQ(table.lookup(address), best) << address.to_string();
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Both, RouteTableFamilies, testing::Values(Family::v4, Family::v6),
+                         [](const auto& family) {
+                           return family.param == Family::v4 ? "IPv4" : "IPv6";
+                         });
 
 }  // namespace
 }  // namespace ipoverbs::transport
