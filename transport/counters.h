@@ -1,7 +1,8 @@
 // Counters: one list of names for everything that a worker counts.
 //
-// Every packet read from the TUN, and every further copy of it (multicast_copies), ends in exactly
-// one of: peer_tx_packets, or one tx_drop_*; or it waits in a queue of a session. Every packet that
+// Every packet read from the TUN, every further copy of it (multicast_copies) and every fragment of
+// it but the first (tx_fragments) ends in exactly one of: peer_tx_packets, or one tx_drop_*; or it
+// waits in a queue of a session. Every packet that
 // comes in a frame from a peer ends in exactly one of: tun_tx_packets, or one rx_drop_*. Directions
 // are seen from this node: tun_rx is what it read from the TUN, peer_tx what it sent to peers.
 //
@@ -33,6 +34,7 @@ enum class Counter : std::uint8_t {
   TunTxPackets,
   TunTxBytes,
   MulticastCopies,  // of packets for more than one peer, beyond the first
+  TxFragments,      // of packets larger than the peer's MTU, beyond the first
 
   TxDropNoRoute,
   TxDropOwnAddress,  // for our own prefix: it would loop
@@ -40,7 +42,7 @@ enum class Counter : std::uint8_t {
   TxDropPeerDown,    // no session to the peer
   // The peer grants no credit or acknowledges nothing, and its queue is full, or memory is.
   TxDropQueueFull,
-  TxDropTooBig,           // larger than the peer's MTU
+  TxDropTooBig,           // larger than the peer's MTU, and not to be fragmented
   TxDropMalformed,        // not an IP packet, or its lengths disagree
   TxDropOffload,          // a super-packet or partial checksum that the peer cannot deliver
   TxDropChecksum,         // a partial checksum that cannot be completed where its header says
@@ -84,6 +86,7 @@ inline constexpr std::array<std::string_view, kCounterCount> kCounterNames{
     "tun_tx_packets",
     "tun_tx_bytes",
     "multicast_copies",
+    "tx_fragments",
     "tx_drop_no_route",
     "tx_drop_own_address",
     "tx_drop_multicast",

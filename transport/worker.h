@@ -174,6 +174,10 @@ class Worker {
   void route(std::span<std::byte> frame, std::size_t packet_length) noexcept;
   void send_to_all(std::span<std::byte> frame,
                    const std::optional<csum::ChecksumPlace>& checksum) noexcept;
+  // A packet that is larger than the link's MTU and may be fragmented. What is read into is written
+  // over.
+  [[gnu::cold]] void send_fragments(Link& link, std::span<std::byte> frame,
+                                    const std::optional<csum::ChecksumPlace>& checksum) noexcept;
   // `checksum`: what is still to be completed, of a frame whose flags say that it is complete.
   void send(Link& link, std::span<std::byte> frame,
             const std::optional<csum::ChecksumPlace>& checksum) noexcept;
@@ -208,7 +212,8 @@ class Worker {
   CreditPool credits_;
   Refusals refusals_;
   TooBigBudget too_big_budget_;
-  std::vector<std::byte> segment_ = std::vector<std::byte>(tun::kMaxRecord);  // being written
+  // A segment being written, or a packet being cut.
+  std::vector<std::byte> segment_ = std::vector<std::byte>(tun::kMaxRecord);
 
   SlabCursor reading_{slabs_};  // what the TUN is read into
   // What small packets are copied to and Control frames are written to: these must not pin what the

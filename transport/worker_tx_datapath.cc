@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "transport/fragment.h"
 #include "transport/packet.h"
 #include "transport/worker.h"
 
@@ -43,6 +44,13 @@ std::size_t largest_segment(const tun::VirtioNetHeader& header, std::span<const 
   if (header.gso_type == tun::VIRTIO_NET_HDR_GSO_NONE) return packet.size();
   const std::size_t headers = tun::true_header_length(packet, header);
   return std::min(packet.size(), headers + header.gso_size.value());
+}
+
+// Whether the packet in `frame` may be fragmented: a super-packet would have to be cut twice.
+bool may_fragment_frame(std::span<const std::byte> frame) {
+  const auto header = load<FrameHeader>(frame);
+  return header.offload.gso_type == tun::VIRTIO_NET_HDR_GSO_NONE &&
+         may_fragment(frame.subspan(kFrameHeader, header.length.value()));
 }
 
 // Completes the checksum of the packet in `frame`, if that is due. False if it does not fit.
@@ -135,6 +143,9 @@ void Worker::route(std::span<std::byte> frame, std::size_t packet_length) noexce
   }
   Link* link = link_to(target.index(), packet);
   if (link == nullptr) return counters_.add(Counter::TxDropPeerDown);
+  if (packet_length > link->mtu.value() && may_fragment_frame(whole)) {
+    return send_fragments(*link, whole, checksum);
+  }
   send(*link, whole, checksum);
 }
 
@@ -165,6 +176,33 @@ void Worker::send_to_all(std::span<std::byte> frame,
   }
   if (peers == 0) counters_.add(Counter::TxDropPeerDown);
   if (peers > 1) counters_.add(Counter::MulticastCopies, peers - 1);
+}
+
+void Worker::send_fragments(Link& link, std::span<std::byte> frame,
+                            const std::optional<csum::ChecksumPlace>& checksum) noexcept {
+  const auto header = load<FrameHeader>(frame);
+  auto due = checksum;
+  // A partial checksum does not cross: it is of the whole.
+  if ((header.flags & kChecksumComplete) == 0 &&
+      (header.offload.flags & tun::VIRTIO_NET_HDR_F_NEEDS_CSUM) != 0) {
+    due = {header.offload.csum_start.value(), header.offload.csum_offset.value()};
+  }
+  if (!complete(frame, due)) return counters_.add(Counter::TxDropChecksum);
+  const std::span<std::byte> packet = std::span(segment_).first(header.length.value());
+  std::ranges::copy(frame.subspan(kFrameHeader, packet.size()), packet.begin());
+  Fragments fragments(packet, link.mtu);
+  counters_.add(Counter::TxFragments, fragments.left() - 1);
+  const std::size_t most = frame_size(link.mtu.value());
+  while (fragments.left() > 0) {
+    if (!reading_.ensure(most)) {
+      return counters_.add(Counter::TxDropQueueFull, fragments.left());
+    }
+    const std::span<std::byte> own = reading_.next(most);
+    const std::size_t length = fragments.next(own.subspan(kFrameHeader));
+    store(own, kTunOffset, tun::VirtioNetHeader{});
+    finish_packet_frame(own, length);
+    send(link, own.first(frame_size(length)), std::nullopt);
+  }
 }
 
 void Worker::send(Link& link, std::span<std::byte> frame,

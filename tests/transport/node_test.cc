@@ -175,7 +175,9 @@ TEST_F(NodeTest, APacketAboveThePeersMtuIsDroppedAndCounted) {
   b.options.mtu = IpMtu(1500);
   start_both();
   ASSERT_TRUE(connect());
-  a.tun().send(ip_packet("10.77.0.1", "10.77.0.2", support::Bytes(1481)));
+  auto too_big = ip_packet("10.77.0.1", "10.77.0.2", support::Bytes(1481));
+  store(std::span(too_big), 6, Be16(0x4000));  // DF
+  a.tun().send(too_big);
   const auto fits = ip_packet("10.77.0.1", "10.77.0.2", support::Bytes(1480));
   EXPECT_EQ(cross(a, b, fits), fits);
   EXPECT_TRUE(counts(a, Counter::TxDropTooBig, 1U));

@@ -338,6 +338,73 @@ TEST_F(WorkerTest, MulticastToAll_EachCopyThatIsDroppedIsCountedOnce) {
   EXPECT_THAT(drops(), ElementsAre("tx_drop_too_big 3"));
 }
 
+// The packets of the messages, end to end.
+std::vector<Bytes> packets_of(std::vector<Bytes> messages) {
+  std::vector<Bytes> packets;
+  for (Bytes& message : messages) {
+    FrameReader reader(message);
+    Frame frame;
+    while (reader.next(frame) == FrameReader::Result::Frame) {
+      if (frame.type != FrameType::Packet) continue;
+      packets.emplace_back(frame.packet().begin(), frame.packet().end());
+    }
+  }
+  return packets;
+}
+
+TEST_F(WorkerTest, APacketAboveThePeersMtuThatMayBeFragmented) {
+  mtu = IpMtu(68);
+  start({8});
+  send(ip_packet("10.77.0.1", "10.77.0.2", Bytes(100)));
+  const std::vector<Bytes> got = packets_of(peers[0].messages());
+  ASSERT_EQ(got.size(), 3U);
+  EXPECT_EQ(got[0].size(), 68U);
+  EXPECT_EQ(got[2].size(), 24U);
+  EXPECT_EQ(counter(Counter::PeerTxPackets), 3U);
+  EXPECT_EQ(counter(Counter::TxFragments), 2U);
+  EXPECT_THAT(drops(), IsEmpty());
+}
+
+class WorkerChecksums : public WorkerTest, public testing::WithParamInterface<Checksum> {};
+
+TEST_P(WorkerChecksums, OfFragmentsAreComplete) {
+  options.checksum = GetParam();
+  mtu = IpMtu(68);
+  start({8});
+  Bytes packet = ip_packet("10.77.0.1", "10.77.0.2", Bytes(64, std::byte{0x42}));
+  store(std::span(packet), 24, Be16(64));  // UDP's length
+  const auto place = csum::make_partial(packet, csum::locate(packet));
+  ASSERT_TRUE(place);
+  tun::VirtioNetHeader header;
+  header.flags = tun::VIRTIO_NET_HDR_F_NEEDS_CSUM;
+  header.csum_start = Le16(place->start);
+  header.csum_offset = Le16(place->offset);
+
+  send(packet, header);
+
+  const std::vector<Bytes> got = packets_of(peers[0].messages());
+  ASSERT_EQ(got.size(), 2U);
+  Bytes whole = packet;
+  std::copy(got[0].begin() + 20, got[0].end(), whole.begin() + 20);
+  std::copy(got[1].begin() + 20, got[1].end(),
+            whole.begin() + static_cast<std::ptrdiff_t>(got[0].size()));
+  store(std::span(whole), 10, csum::ipv4_header_checksum(std::span(whole).first(20)));
+  EXPECT_TRUE(csum::is_good(csum::verify(whole, csum::locate(whole))));
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, WorkerChecksums,
+                         testing::Values(Checksum::Full, Checksum::Auto));
+
+TEST_F(WorkerTest, FragmentsWithoutCreditWaitAndThoseBeyondTheQueueAreDropped) {
+  mtu = IpMtu(30000);
+  start({0, 8});
+  for (int i = 0; i < 5; ++i) send(ip_packet("10.77.0.1", "10.77.0.2", Bytes(59'900)));
+  // A slab of 256 KiB holds eight of 30,000 bytes.
+  EXPECT_EQ(counter(Counter::TxFragments), 5U);
+  EXPECT_EQ(counter(Counter::PeerTxPackets), 0U);
+  EXPECT_THAT(drops(), ElementsAre("tx_drop_queue_full 2"));
+}
+
 TEST_F(WorkerTest, MulticastToAll_NobodyIsConnected) {
   options.multicast = Multicast::All;
   start({8});

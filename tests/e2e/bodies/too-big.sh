@@ -4,6 +4,8 @@
 start a
 start b --mtu 4000
 expect "no ping" reaches 10 a
+expect "a ping that is fragmented on the way" ping_from a "${overlay4[b]}" -M dont -s 8000 -c 2 -i 0.2
+expect "a counts fragments" status_is a '.counters.tx_fragments == 4'
 remembers() { overlay a ip route get "$1" | grep -qw 'mtu 4000'; } # ADDRESS
 for address in "${overlay4[b]}" "${overlay6[b]}"; do
   refuse "$address: a ping of more than b's MTU was answered" ping_from a "$address" -M 'do' -s 8000 -c 1
