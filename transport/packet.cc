@@ -1,21 +1,14 @@
 #include "transport/packet.h"
 
 #include "core/byte_order.h"
+#include "transport/ip_header.h"
 
 namespace ipoverbs::transport {
 
 namespace {
 
-constexpr std::size_t kIpv4Header = 20;
-constexpr std::size_t kIpv6Header = 40;
 constexpr std::uint8_t kTcp = 6;
 constexpr std::uint8_t kUdp = 17;
-
-unsigned version_of(std::span<const std::byte> p) { return std::to_integer<unsigned>(p[0]) >> 4; }
-
-std::size_t ipv4_header_length(std::span<const std::byte> p) {
-  return (std::to_integer<std::size_t>(p[0]) & 0x0f) * 4;
-}
 
 bool ipv4_lengths_fit(std::span<const std::byte> p) {
   if (p.size() < kIpv4Header) return false;
@@ -53,11 +46,11 @@ std::uint32_t port_hash(std::span<const std::byte> p, std::size_t at, std::uint8
 
 std::optional<PacketAddresses> read_addresses(std::span<const std::byte> packet) noexcept {
   if (packet.empty()) return std::nullopt;
-  if (version_of(packet) == 4 && ipv4_lengths_fit(packet)) {
+  if (ip_version(packet) == 4 && ipv4_lengths_fit(packet)) {
     return PacketAddresses{IpAddress::from_bytes(packet.subspan(12, 4)),
                            IpAddress::from_bytes(packet.subspan(16, 4))};
   }
-  if (version_of(packet) == 6 && ipv6_lengths_fit(packet)) {
+  if (ip_version(packet) == 6 && ipv6_lengths_fit(packet)) {
     return PacketAddresses{IpAddress::from_bytes(packet.subspan(8, 16)),
                            IpAddress::from_bytes(packet.subspan(24, 16))};
   }
@@ -65,7 +58,7 @@ std::optional<PacketAddresses> read_addresses(std::span<const std::byte> packet)
 }
 
 std::uint32_t flow_hash(std::span<const std::byte> packet) noexcept {
-  if (version_of(packet) == 6) {
+  if (ip_version(packet) == 6) {
     const auto protocol = load<std::uint8_t>(packet, 6);
     return mix(xor_words(packet.subspan(8, 32)) ^ port_hash(packet, kIpv6Header, protocol));
   }

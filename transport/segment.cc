@@ -6,12 +6,12 @@
 
 #include "csum/packet.h"
 #include "csum/partial.h"
+#include "transport/ip_header.h"
 
 namespace ipoverbs::transport {
 
 namespace {
 
-constexpr std::size_t kIpv6Header = 40;
 // TCP, RFC 9293, section 3.1; CWR: RFC 3168, section 6.1.
 constexpr std::size_t kTcpSequence = 4;
 constexpr std::size_t kTcpFlags = 13;
@@ -21,14 +21,6 @@ constexpr std::uint8_t kCwr = 0x80;
 constexpr std::uint16_t kTcpChecksum = 16;
 constexpr std::size_t kUdpLength = 4;
 constexpr std::uint16_t kUdpChecksum = 6;
-
-bool is_ipv4(std::span<const std::byte> packet) {
-  return std::to_integer<unsigned>(packet[0]) >> 4 == 4;
-}
-
-std::size_t ipv4_header_length(std::span<const std::byte> packet) {
-  return (std::to_integer<std::size_t>(packet[0]) & 0x0f) * 4;
-}
 
 Be16 be16(std::size_t value) { return Be16(static_cast<std::uint16_t>(value)); }
 
@@ -69,7 +61,7 @@ std::size_t Segments::next(std::span<std::byte> out) noexcept {
 }
 
 void Segments::write_ip_header(std::span<std::byte> segment) const noexcept {
-  if (!is_ipv4(segment)) return store(segment, 4, be16(segment.size() - kIpv6Header));
+  if (ip_version(segment) != 4) return store(segment, 4, be16(segment.size() - kIpv6Header));
   store(segment, 2, be16(segment.size()));
   store(segment, 4, be16(load<Be16>(packet_, 4).value() + index_));
   store(segment, 10, csum::ipv4_header_checksum(segment.first(ipv4_header_length(segment))));

@@ -6,6 +6,7 @@
 
 #include "core/byte_order.h"
 #include "csum/packet.h"
+#include "transport/ip_header.h"
 #include "transport/packet.h"
 #include "tun/virtio_net.h"
 
@@ -13,17 +14,11 @@ namespace ipoverbs::transport {
 
 namespace {
 
-constexpr std::size_t kIpv4Header = 20;
-constexpr std::size_t kIpv6Header = 40;
 constexpr std::size_t kIcmpHeader = 8;
 constexpr std::size_t kMaxAnswer4 = 576;
 constexpr std::uint16_t kIcmpChecksum = 2;
 constexpr std::size_t kIcmpMtu4 = 6;  // RFC 1191, section 4
 constexpr std::size_t kIcmpMtu6 = 4;  // RFC 4443, section 3.2
-
-bool is_ipv4(std::span<const std::byte> packet) {
-  return std::to_integer<unsigned>(packet[0]) >> 4 == 4;
-}
 
 // RFC 1122, section 3.2.2: destination unreachable, source quench, redirect, time exceeded,
 // parameter problem. RFC 4443, section 2.1: types below 128.
@@ -36,7 +31,7 @@ bool is_icmp_error(std::uint8_t protocol, std::uint8_t type) {
 bool may_answer(std::span<const std::byte> packet) {
   const auto addresses = read_addresses(packet);
   if (!addresses || addresses->is_for_all()) return false;
-  if (is_ipv4(packet)) {
+  if (ip_version(packet) == 4) {
     const auto fragment = load<Be16>(packet, 6).value();
     constexpr std::uint16_t kDontFragment = 0x4000;
     if ((fragment & kDontFragment) == 0 || (fragment & 0x1fff) != 0) return false;
@@ -71,9 +66,8 @@ std::size_t write_icmp4(std::span<std::byte> out, std::span<const std::byte> pac
   store(icmp, kIcmpMtu4, Be16(static_cast<std::uint16_t>(mtu.value())));
   const std::span<std::byte> quote = icmp.subspan(kIcmpHeader);
   std::ranges::copy(packet.first(quoted), quote.begin());
-  const std::size_t ip_header = (std::to_integer<std::size_t>(packet[0]) & 0x0f) * 4;
   store(quote, 2, Be16(static_cast<std::uint16_t>(largest)));
-  store(quote, 10, csum::ipv4_header_checksum(quote.first(ip_header)));
+  store(quote, 10, csum::ipv4_header_checksum(quote.first(ipv4_header_length(packet))));
   return answer.size();
 }
 
@@ -102,7 +96,7 @@ std::size_t write_icmp6(std::span<std::byte> out, std::span<const std::byte> pac
 std::size_t write_too_big(std::span<std::byte> out, std::span<const std::byte> packet,
                           std::size_t largest, IpMtu mtu) noexcept {
   if (!may_answer(packet)) return 0;
-  const bool v4 = is_ipv4(packet);
+  const bool v4 = ip_version(packet) == 4;
   const std::size_t length =
       v4 ? write_icmp4(out, packet, largest, mtu) : write_icmp6(out, packet, largest, mtu);
   const std::size_t start = v4 ? kIpv4Header : kIpv6Header;
