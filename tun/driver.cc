@@ -22,8 +22,8 @@ namespace {
 constexpr const char* kDevice = "/dev/net/tun";
 
 // TUN_F_USO4 and TUN_F_USO6 of Linux 6.2, which older headers lack.
-constexpr unsigned kUso4 = 0x20;
-constexpr unsigned kUso6 = 0x40;
+constexpr unsigned kTunFUso4 = 0x20;
+constexpr unsigned kTunFUso6 = 0x40;
 
 Fd open_device() {
   Fd fd(::open(kDevice, O_RDWR | O_NONBLOCK | O_CLOEXEC));
@@ -92,7 +92,7 @@ int set_offloads(int queue, const Offloads& offloads) noexcept {
   if (offloads.tso4) flags |= TUN_F_TSO4;
   if (offloads.tso6) flags |= TUN_F_TSO6;
   if (offloads.tso_ecn) flags |= TUN_F_TSO_ECN;
-  if (offloads.uso) flags |= kUso4 | kUso6;
+  if (offloads.uso) flags |= kTunFUso4 | kTunFUso6;
   // This ioctl takes its argument by value.
   return ::ioctl(queue, TUNSETOFFLOAD, static_cast<unsigned long>(flags)) == 0 ? 0 : errno;
 }

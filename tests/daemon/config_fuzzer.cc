@@ -7,10 +7,9 @@
 
 #include "core/error.h"
 #include "daemon/up_options.h"
+#include "tests/daemon/interfaces.h"
 
 namespace {
-
-std::uint32_t lookup(const std::string& name) { return name == "eth0" ? 7 : 0; }
 
 void require(bool holds) {
   if (!holds) std::abort();
@@ -41,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<Setting> settings;
   try {
     settings = up_grammar().parse_config(text, "n.conf");
-    const UpCommand command = build_up(settings, {}, lookup);
+    const UpCommand command = build_up(settings, {}, index_of_eth0);
     check_options(command.options);
   } catch (const ipoverbs::UsageError& error) {
     check_message(error.what());

@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/daemon/complaint.h"
 #include "tests/daemon/temporary_folder.h"
 
 namespace ipoverbs::daemon {
@@ -23,13 +24,8 @@ namespace {
 
 using std::filesystem::exists;
 
-std::string complaint(const std::string& path) {
-  try {
-    const ControlSocket socket(path);
-    return "no complaint";
-  } catch (const UsageError& error) {
-    return error.what();
-  }
+std::string socket_complaint(const std::string& path) {
+  return complaint_of([&] { const ControlSocket socket(path); });
 }
 
 // A socket file as a process leaves it that was killed.
@@ -71,18 +67,18 @@ TEST(ControlSocket, ASecondDaemonIsRefusedAndTheFirstUnharmed) {
   const std::string right = fmt::format(
       "--control: '{}': another ipoverbs daemon answers there; choose another --tun or --control",
       path);
-  EXPECT_EQ(complaint(path), right);
-  EXPECT_EQ(complaint(path), right);
+  EXPECT_EQ(socket_complaint(path), right);
+  EXPECT_EQ(socket_complaint(path), right);
   EXPECT_TRUE(exists(path));
   first.reset();
-  EXPECT_EQ(complaint(path), "no complaint");
+  EXPECT_EQ(socket_complaint(path), "no complaint");
 }
 
 TEST(ControlSocket, AStaleSocketIsReplaced) {
   const TemporaryFolder folder;
   const std::string path = folder / "t0.sock";
   leave_socket(path);
-  EXPECT_EQ(complaint(path), "no complaint");
+  EXPECT_EQ(socket_complaint(path), "no complaint");
   EXPECT_FALSE(exists(path));
 }
 
@@ -90,7 +86,8 @@ TEST(ControlSocket, WhatIsNoSocketStays) {
   const TemporaryFolder folder;
   const std::string path = folder / "t0.sock";
   std::ofstream(path) << "precious";
-  EXPECT_EQ(complaint(path), fmt::format("--control: '{}': is there and is not a socket", path));
+  EXPECT_EQ(socket_complaint(path),
+            fmt::format("--control: '{}': is there and is not a socket", path));
   EXPECT_TRUE(exists(path));
 }
 
@@ -108,7 +105,7 @@ TEST(ControlSocket, AnothersSocketInItsPlaceStays) {
 
 TEST(ControlSocket, FolderThatCannotBeMade) {
   const TemporaryFolder folder;
-  EXPECT_EQ(complaint(folder / "a/b/t0.sock"),
+  EXPECT_EQ(socket_complaint(folder / "a/b/t0.sock"),
             fmt::format("--control: '{}': cannot make folder '{}': No such file or directory",
                         folder / "a/b/t0.sock", folder / "a/b"));
   EXPECT_FALSE(exists(folder / "a"));

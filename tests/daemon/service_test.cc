@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "daemon/control_socket.h"
+#include "tests/daemon/complaint.h"
 #include "tests/daemon/temporary_folder.h"
 #include "tests/support/loopback_device.h"
 #include "tests/tun/namespace.h"
@@ -131,12 +132,7 @@ class ServiceTest : public ::testing::Test {
 
   // What the set-up of a daemon that is not expected to start says.
   std::string complaint(const UpOptions& options) {
-    try {
-      const Daemon daemon(network_, options);
-      return "no complaint";
-    } catch (const UsageError& error) {
-      return error.what();
-    }
+    return complaint_of([&] { const Daemon daemon(network_, options); });
   }
 
   TemporaryFolder folder_;

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "tests/daemon/complaint.h"
 
 namespace ipoverbs::daemon {
 namespace {
@@ -27,25 +27,16 @@ std::string text_of(const std::vector<Setting>& settings) {
   return text;
 }
 
-template <class F>
-std::string complaint(F parse) {
-  try {
-    return "no complaint, but " + text_of(parse());
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-}
-
 std::string config(std::string_view text) {
   return text_of(grammar().parse_config(text, "n.conf"));
 }
 
 std::string config_complaint(std::string_view text) {
-  return complaint([&] { return grammar().parse_config(text, "n.conf"); });
+  return complaint_of([&] { return grammar().parse_config(text, "n.conf"); });
 }
 
 std::string command_line_complaint(const std::vector<std::string>& args) {
-  return complaint([&] { return grammar().parse_command_line(args); });
+  return complaint_of([&] { return grammar().parse_command_line(args); });
 }
 
 TEST(Config, ReadsKeysAndRemembersLines) {
@@ -140,12 +131,11 @@ TEST(CommandLine, RefusesByName) {
 }
 
 TEST(ConfigFile, NamesAFileThatCannotBeRead) {
-  EXPECT_EQ(
-      complaint([] { return std::vector<Setting>{{"", read_config_file("/nonexistent/x"), ""}}; }),
-      "--config: cannot read '/nonexistent/x': No such file or directory");
-  EXPECT_EQ(complaint([] { return std::vector<Setting>{{"", read_config_file("/"), ""}}; }),
+  EXPECT_EQ(complaint_of([] { return read_config_file("/nonexistent/x"); }),
+            "--config: cannot read '/nonexistent/x': No such file or directory");
+  EXPECT_EQ(complaint_of([] { return read_config_file("/"); }),
             "--config: cannot read '/': Is a directory");
-  EXPECT_EQ(complaint([] { return std::vector<Setting>{{"", read_config_file("/dev/zero"), ""}}; }),
+  EXPECT_EQ(complaint_of([] { return read_config_file("/dev/zero"); }),
             "--config: '/dev/zero' is larger than 16777216 bytes");
 }
 

@@ -8,27 +8,21 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "tests/daemon/complaint.h"
+#include "tests/daemon/interfaces.h"
 
 namespace ipoverbs::daemon {
 namespace {
 
 using namespace std::chrono_literals;
 
-std::uint32_t lookup(const std::string& name) { return name == "eth0" ? 7 : 0; }
-
 UpCommand build(const std::string& file, const std::vector<std::string>& args = {}) {
   return build_up(up_grammar().parse_config(file, "n.conf"), up_grammar().parse_command_line(args),
-                  lookup);
+                  index_of_eth0);
 }
 
-std::string complaint(const std::string& file, const std::vector<std::string>& args = {}) {
-  try {
-    build(file, args);
-    return "no complaint";
-  } catch (const UsageError& error) {
-    return error.what();
-  }
+std::string up_complaint(const std::string& file, const std::vector<std::string>& args = {}) {
+  return complaint_of([&] { build(file, args); });
 }
 
 std::string show(const std::vector<Prefix>& prefixes) {
@@ -147,7 +141,7 @@ TEST(UpOptions, GidsAreNoIpAddresses) {
 }
 
 TEST(UpOptions, SeparateFamiliesDoNotOverlap) {
-  EXPECT_EQ(complaint(kBase + "peer = 192.0.2.2 ::/0\n"), "no complaint");
+  EXPECT_EQ(up_complaint(kBase + "peer = 192.0.2.2 ::/0\n"), "no complaint");
 }
 
 TEST(UpOptions, MapMakesAPeerOfEveryOtherHost) {
@@ -212,10 +206,10 @@ TEST(UpOptions, RefusesBadValuesByFileAndLine) {
        "once"},
       {"config = x", "n.conf:4: config: a file cannot name another"},
   };
-  for (const auto& [line, right] : kCases) EXPECT_EQ(complaint(kBase + line + "\n"), right);
-  EXPECT_EQ(complaint("underlay = 192.0.2.1:4755\n"),
+  for (const auto& [line, right] : kCases) EXPECT_EQ(up_complaint(kBase + line + "\n"), right);
+  EXPECT_EQ(up_complaint("underlay = 192.0.2.1:4755\n"),
             "n.conf:1: underlay: '192.0.2.1:4755' has a port; give it by the key 'port'");
-  EXPECT_EQ(complaint("mtu = 1500\n"),
+  EXPECT_EQ(up_complaint("mtu = 1500\n"),
             "--underlay is missing; give this host's address on the RDMA network, as in --underlay "
             "192.0.2.1 ('ipoverbs devices' lists them)");
 }
@@ -243,7 +237,7 @@ TEST(UpOptions, OnePrefixBelongsToOnePeer) {
        "n.conf:4: peer: prefix 10.77.0.1/32 of peer '192.0.2.2' is our own address (n.conf:2: "
        "address)"},
   };
-  for (const auto& [lines, right] : kCases) EXPECT_EQ(complaint(kBase + lines), right);
+  for (const auto& [lines, right] : kCases) EXPECT_EQ(up_complaint(kBase + lines), right);
 }
 
 TEST(UpOptions, PeersAreTellableApart) {
@@ -263,9 +257,9 @@ TEST(UpOptions, PeersAreTellableApart) {
        "n.conf:4: peer: the underlay of peer 'gid:fe80::2' is a GID, ours (n.conf:1: underlay) is "
        "IPv4; both must be of one kind"},
   };
-  for (const auto& [lines, right] : kCases) EXPECT_EQ(complaint(kBase + lines), right);
+  for (const auto& [lines, right] : kCases) EXPECT_EQ(up_complaint(kBase + lines), right);
   // Two daemons on one host.
-  EXPECT_EQ(complaint(kBase + "peer = 192.0.2.1:4756 10.77.0.2\n"), "no complaint");
+  EXPECT_EQ(up_complaint(kBase + "peer = 192.0.2.1:4756 10.77.0.2\n"), "no complaint");
 }
 
 TEST(UpOptions, UnderlayAndOverlayDoNotOverlap) {
@@ -283,18 +277,20 @@ TEST(UpOptions, UnderlayAndOverlayDoNotOverlap) {
        "n.conf:1: underlay: underlay address 192.0.2.1 lies within the overlay: prefix 0.0.0.0/0 "
        "of peer 'b' (n.conf:4: peer); underlay and overlay must not overlap"},
   };
-  for (const auto& [lines, right] : kCases) EXPECT_EQ(complaint(kBase + lines), right);
+  for (const auto& [lines, right] : kCases) EXPECT_EQ(up_complaint(kBase + lines), right);
 }
 
 TEST(UpOptions, Ipv6NeedsItsMtu) {
-  EXPECT_EQ(complaint("underlay = 192.0.2.1\naddress = fd77::1/64\nmtu = 1279\n"),
+  EXPECT_EQ(up_complaint("underlay = 192.0.2.1\naddress = fd77::1/64\nmtu = 1279\n"),
             "n.conf:3: mtu: 1279 is too small for IPv6, which our address fd77::1/64 (n.conf:2: "
             "address) needs; at least 1280");
-  EXPECT_EQ(complaint("underlay = 192.0.2.1\npeer = 192.0.2.2 fd77::2\n", {"--mtu", "68"}),
+  EXPECT_EQ(up_complaint("underlay = 192.0.2.1\npeer = 192.0.2.2 fd77::2\n", {"--mtu", "68"}),
             "--mtu: 68 is too small for IPv6, which prefix fd77::2/128 of peer '192.0.2.2' "
             "(n.conf:2: peer) needs; at least 1280");
-  EXPECT_EQ(complaint("underlay = 192.0.2.1\naddress = fd77::1/64\nmtu = 1280\n"), "no complaint");
-  EXPECT_EQ(complaint("underlay = 192.0.2.1\naddress = 10.77.0.1/24\nmtu = 68\n"), "no complaint");
+  EXPECT_EQ(up_complaint("underlay = 192.0.2.1\naddress = fd77::1/64\nmtu = 1280\n"),
+            "no complaint");
+  EXPECT_EQ(up_complaint("underlay = 192.0.2.1\naddress = 10.77.0.1/24\nmtu = 68\n"),
+            "no complaint");
 }
 
 TEST(UpOptions, PeersAreLimited) {
@@ -302,7 +298,7 @@ TEST(UpOptions, PeersAreLimited) {
   for (int i = 0; i < 17; ++i) {
     maps += fmt::format("map = 10.{}.0.0/24 172.16.{}.0/24\n", i, i);
   }
-  EXPECT_EQ(complaint("underlay = 192.0.2.1\n" + maps),
+  EXPECT_EQ(up_complaint("underlay = 192.0.2.1\n" + maps),
             "n.conf:18: map: these are more than 4096 peers, which is the most that is allowed");
 }
 

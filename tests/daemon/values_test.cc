@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/daemon/interfaces.h"
+
 namespace ipoverbs::daemon {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::uint32_t lookup(const std::string& name) { return name == "eth0" ? 7 : 0; }
 
 std::string show(const Parsed<std::uint64_t>& value) {
   return value ? fmt::format("{}", *value) : value.error();
@@ -123,7 +123,8 @@ TEST(Underlay, TakesAddressesWithAndWithoutPort) {
       {"gid:fe80::2:c903:1", "[fe80::2:c903:1]:0 scope 0 gid"},
       {"gid:[fe80::2:c903:1]:9", "[fe80::2:c903:1]:9 scope 0 gid"},
   };
-  for (const auto& [text, right] : kCases) EXPECT_EQ(show(parse_underlay(text, lookup)), right);
+  for (const auto& [text, right] : kCases)
+    EXPECT_EQ(show(parse_underlay(text, index_of_eth0)), right);
 }
 
 TEST(Underlay, SaysWhatWouldBeRight) {
@@ -155,7 +156,8 @@ TEST(Underlay, SaysWhatWouldBeRight) {
       {"gid:", "'' is not a GID, as in gid:fe80::2:c903:1:2"},
       {"gid:::", "'::' is not a GID, as in gid:fe80::2:c903:1:2"},
   };
-  for (const auto& [text, right] : kCases) EXPECT_EQ(show(parse_underlay(text, lookup)), right);
+  for (const auto& [text, right] : kCases)
+    EXPECT_EQ(show(parse_underlay(text, index_of_eth0)), right);
 }
 
 TEST(Peer, HasUnderlayPrefixesAndPerhapsAName) {
@@ -164,7 +166,7 @@ TEST(Peer, HasUnderlayPrefixesAndPerhapsAName) {
       {"192.0.2.2:1 10.0.0.0/24,fd00::/64", "192.0.2.2:1 at 192.0.2.2:1: 10.0.0.0/24 fd00::/64"},
       {"192.0.2.2 \t 10.0.0.2 name=b.c-d_1", "b.c-d_1 at 192.0.2.2:0: 10.0.0.2/32"},
   };
-  for (const auto& [text, right] : kCases) EXPECT_EQ(show(parse_peer(text, lookup)), right);
+  for (const auto& [text, right] : kCases) EXPECT_EQ(show(parse_peer(text, index_of_eth0)), right);
 }
 
 TEST(Peer, SaysWhatWouldBeRight) {
@@ -182,7 +184,7 @@ TEST(Peer, SaysWhatWouldBeRight) {
            "...' is not a name: 1 to 63 letters, digits, '.', '_' and '-'"},
       {"host 10.0.0.0/24", "'host' is not an IPv4 or IPv6 address; host names are not looked up"},
   };
-  for (const auto& [text, right] : kCases) EXPECT_EQ(show(parse_peer(text, lookup)), right);
+  for (const auto& [text, right] : kCases) EXPECT_EQ(show(parse_peer(text, index_of_eth0)), right);
 }
 
 TEST(Map, HasTwoPrefixesOfEquallyManyHosts) {

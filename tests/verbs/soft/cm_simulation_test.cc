@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using test::CmNode;
 using test::UserConnection;
 
-struct Wire {
+struct WireFaults {
   double loss = 0;
   double duplication = 0;
   Duration longest_delay = 1ms;
@@ -23,7 +23,7 @@ struct Wire {
 
 class Simulation {
  public:
-  Simulation(const Wire& wire, std::uint64_t seed)
+  Simulation(const WireFaults& wire, std::uint64_t seed)
       : wire_(wire),
         random_(seed),
         nodes_{CmNode(*IpAddress::parse("192.0.2.1"), seed * 2),
@@ -102,7 +102,7 @@ class Simulation {
   struct Seen {
     bool request = false, established = false, over = false;
   };
-  Wire wire_;
+  WireFaults wire_;
   std::mt19937_64 random_;
   TimePoint now_{1000s};
   std::uint64_t sequence_ = 0;

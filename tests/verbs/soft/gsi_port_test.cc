@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/verbs/soft/ready_to_use.h"
+
 namespace ipoverbs::verbs::soft {
 namespace {
 
+using test::ready_to_use;
+
 const Endpoint kHere{*IpAddress::parse("192.0.2.1"), 50001, 0};
 const Endpoint kThere{*IpAddress::parse("192.0.2.2"), 50002, 0};
-const Mad kMad = emit_cm({TransactionId(1), ReadyToUseMessage{CommId(1), CommId(2), {}}});
 
 // Keeps what is sent; brings, one datagram a batch, what the test puts in.
 class TestWire : public Wire {
@@ -36,7 +39,7 @@ class TestWire : public Wire {
 // A datagram as the far end's port sends it to us.
 std::vector<std::byte> from_there() {
   TestWire wire;
-  GsiPort(wire, kThere).send(kHere.address, kMad, {});
+  GsiPort(wire, kThere).send(kHere.address, ready_to_use(), {});
   return wire.sent.at(0);
 }
 
@@ -44,7 +47,7 @@ int taken(GsiPort& port) {
   int count = 0;
   port.receive({}, [&](const IpAddress& source, std::span<const std::byte> mad) {
     EXPECT_EQ(source, kThere.address);
-    EXPECT_TRUE(std::ranges::equal(mad, kMad));
+    EXPECT_TRUE(std::ranges::equal(mad, ready_to_use()));
     ++count;
   });
   return count;
@@ -53,8 +56,8 @@ int taken(GsiPort& port) {
 TEST(GsiPort, SendsToPort4791WithARisingPsn) {
   TestWire wire;
   GsiPort port(wire, kHere);
-  port.send(kThere.address, kMad, {});
-  port.send(kThere.address, kMad, {});
+  port.send(kThere.address, ready_to_use(), {});
+  port.send(kThere.address, ready_to_use(), {});
   EXPECT_EQ(wire.destinations.at(1), (Endpoint{kThere.address, kRocePort, 0}));
   EXPECT_EQ(parse(wire.sent.at(0))->bth.psn(), Psn(0));
   EXPECT_EQ(parse(wire.sent.at(1))->bth.psn(), Psn(1));

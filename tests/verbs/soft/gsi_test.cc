@@ -4,19 +4,20 @@
 
 #include <gtest/gtest.h>
 
-#include "verbs/soft/cm_message.h"
+#include "tests/verbs/soft/ready_to_use.h"
 
 namespace ipoverbs::verbs::soft {
 namespace {
 
+using test::ready_to_use;
+
 const IcrcFlow kFlow(*IpAddress::parse("192.0.2.1"), 50000, *IpAddress::parse("192.0.2.2"),
                      kRocePort);
-const Mad kMad = emit_cm({TransactionId(1), ReadyToUseMessage{CommId(1), CommId(2), {}}});
 
 std::array<std::byte, kGsiDatagramSize> datagram() {
   std::array<std::byte, kGsiDatagramSize> out;
   out.fill(std::byte{0xa5});
-  emit_gsi(out, kMad, Psn(5), kFlow, 0);
+  emit_gsi(out, ready_to_use(), Psn(5), kFlow, 0);
   return out;
 }
 
@@ -28,7 +29,7 @@ TEST(Gsi, CarriesAMadToTheOtherSide) {
   EXPECT_EQ(packet->bth.psn(), Psn(5));
   const auto mad = mad_of(*packet);
   ASSERT_TRUE(mad);
-  EXPECT_TRUE(std::ranges::equal(*mad, kMad));
+  EXPECT_TRUE(std::ranges::equal(*mad, ready_to_use()));
 }
 
 struct Bad {

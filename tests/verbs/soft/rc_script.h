@@ -23,6 +23,7 @@ namespace ipoverbs::verbs::soft::script {
 using namespace std::chrono_literals;
 
 inline constexpr TimePoint kStart{};
+inline constexpr std::uint32_t kMtu = 256;  // of the path
 
 [[nodiscard]] inline std::string describe_answer(const Packet& packet) {
   const std::uint8_t syndrome = packet.aeth.syndrome;

@@ -11,13 +11,13 @@ namespace ipoverbs::verbs::soft {
 namespace {
 
 using script::ack;
+using script::kMtu;
 using script::kStart;
 using script::nak;
 using script::rnr;
 using script::take;
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t kMtu = 256;
 constexpr std::uint32_t kFirst = 10;  // PSN
 constexpr std::uint64_t kWindow = 100 * (kMtu + SendWindow::kPacketCost);
 

@@ -10,11 +10,10 @@
 namespace ipoverbs::verbs::soft {
 namespace {
 
+using script::kMtu;
 using script::request;
 using script::take;
 using enum Opcode;
-
-constexpr std::uint32_t kMtu = 256;
 
 class ResponderTest : public testing::Test {
  protected:
