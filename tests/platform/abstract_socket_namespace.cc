@@ -4,8 +4,7 @@
 #include "tests/platform/platform.h"
 #include "tun/lock.h"
 
-using namespace ipoverbs;
-using namespace ipoverbs::tun;
+namespace ipoverbs::tun {
 
 namespace {
 
@@ -20,16 +19,16 @@ bool lockable() {
 
 }  // namespace
 
-int main() {
-  return try_in_namespace([](Assumption& assumption) {
-    {
-      const Fd lock = lock_interface("t0");
-      assumption.holds("refused here", !lockable());
-      in_thread([&] {
-        TestNamespace().enter();
-        assumption.holds("free in another namespace", lockable());
-      });
-    }
-    assumption.holds("free once closed", lockable());
-  });
+void abstract_socket_namespace(Assumption& assumption) {
+  {
+    const Fd lock = lock_interface("t0");
+    assumption.holds("refused here", !lockable());
+    in_thread([&] {
+      TestNamespace().enter();
+      assumption.holds("free in another namespace", lockable());
+    });
+  }
+  assumption.holds("free once closed", lockable());
 }
+
+}  // namespace ipoverbs::tun

@@ -1,13 +1,7 @@
-// What the programs in this folder share. Each tries one thing that the kernel does and that is
-// written down nowhere, or differs among kernels, and says which code relies on it. They are the
-// first to run on a new machine: one that fails names the code that has to change.
-//
-// Exit status 0: as assumed. 1: not so. 77: cannot be tried here, with the reason.
+// Assumptions about the kernel. Each file in this folder tries one thing that the kernel does and
+// that is written down nowhere, or differs among kernels, and says which code relies on it. They
+// are the first to run on a new machine: one that fails names the code that has to change.
 #pragma once
-
-#include <cstdlib>
-#include <exception>
-#include <functional>
 
 #include <fmt/format.h>
 
@@ -32,21 +26,15 @@ class Assumption {
   bool holds_ = true;
 };
 
-// Runs `tried` in a network namespace of its own; returns the exit status.
-inline int try_in_namespace(const std::function<void(Assumption&)>& tried) {
-  if (const std::string reason = why_no_tun(); !reason.empty()) {
-    fmt::print("skipped: {}\n", reason);
-    return 77;
-  }
-  try {
-    TestNamespace().enter();
-    Assumption assumption;
-    tried(assumption);
-    return assumption.all() ? EXIT_SUCCESS : EXIT_FAILURE;
-  } catch (const std::exception& e) {
-    fmt::print("failed: {}\n", e.what());
-    return EXIT_FAILURE;
-  }
-}
+// One file each, by this name; run in a network namespace of its own.
+void abstract_socket_namespace(Assumption& assumption);
+void tun_down_loses_addresses(Assumption& assumption);
+void tun_full_queue(Assumption& assumption);
+void tun_header_before_link_state(Assumption& assumption);
+void tun_mtu(Assumption& assumption);
+void tun_namespace(Assumption& assumption);
+void tun_offload_sets(Assumption& assumption);
+void tun_refused_headers(Assumption& assumption);
+void tun_second_opener(Assumption& assumption);
 
 }  // namespace ipoverbs::tun

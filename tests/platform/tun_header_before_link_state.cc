@@ -4,21 +4,20 @@
 
 #include "tests/platform/platform.h"
 
-using namespace ipoverbs;
-using namespace ipoverbs::tun;
+namespace ipoverbs::tun {
 
-int main() {
-  return try_in_namespace([](Assumption& assumption) {
-    const Fd queue = open_queue("t0", QueueMode::Single, Attach::Create);
-    const Record good = tcp4_super_packet();
-    Record bad = good;
-    bad.header.gso_size = Le16(0);
-    assumption.equal("good super-packet, down", write_record(queue.get(), good), EIO);
-    assumption.equal("gso_size 0, down", write_record(queue.get(), bad), EINVAL);
-    set_link_up("t0", true);
-    assumption.equal("good super-packet, up", write_record(queue.get(), good), 0);
-    assumption.equal("gso_size 0, up", write_record(queue.get(), bad), EINVAL);
-    assumption.equal("packets that reached the stack",
-                     RouteSocket().find_link("t0").value().statistics.rx_packets, 1U);
-  });
+void tun_header_before_link_state(Assumption& assumption) {
+  const Fd queue = open_queue("t0", QueueMode::Single, Attach::Create);
+  const Record good = tcp4_super_packet();
+  Record bad = good;
+  bad.header.gso_size = Le16(0);
+  assumption.equal("good super-packet, down", write_record(queue.get(), good), EIO);
+  assumption.equal("gso_size 0, down", write_record(queue.get(), bad), EINVAL);
+  set_link_up("t0", true);
+  assumption.equal("good super-packet, up", write_record(queue.get(), good), 0);
+  assumption.equal("gso_size 0, up", write_record(queue.get(), bad), EINVAL);
+  assumption.equal("packets that reached the stack",
+                   RouteSocket().find_link("t0").value().statistics.rx_packets, 1U);
 }
+
+}  // namespace ipoverbs::tun

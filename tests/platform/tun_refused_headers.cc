@@ -5,8 +5,7 @@
 
 #include "tests/platform/platform.h"
 
-using namespace ipoverbs;
-using namespace ipoverbs::tun;
+namespace ipoverbs::tun {
 
 namespace {
 
@@ -31,15 +30,15 @@ constexpr Spoilt kRefused[] = {
 
 }  // namespace
 
-int main() {
-  return try_in_namespace([](Assumption& assumption) {
-    const Fd queue = open_queue("t0", QueueMode::Single, Attach::Create);
-    set_link_up("t0", true);
-    assumption.equal("good TCP", write_record(queue.get(), tcp4_super_packet()), 0);
-    for (const auto& [what, good, spoil] : kRefused) {
-      Record record = good();
-      spoil(record);
-      assumption.equal(what, write_record(queue.get(), record), EINVAL);
-    }
-  });
+void tun_refused_headers(Assumption& assumption) {
+  const Fd queue = open_queue("t0", QueueMode::Single, Attach::Create);
+  set_link_up("t0", true);
+  assumption.equal("good TCP", write_record(queue.get(), tcp4_super_packet()), 0);
+  for (const auto& [what, good, spoil] : kRefused) {
+    Record record = good();
+    spoil(record);
+    assumption.equal(what, write_record(queue.get(), record), EINVAL);
+  }
 }
+
+}  // namespace ipoverbs::tun

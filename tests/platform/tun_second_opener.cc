@@ -4,8 +4,7 @@
 #include "core/error.h"
 #include "tests/platform/platform.h"
 
-using namespace ipoverbs;
-using namespace ipoverbs::tun;
+namespace ipoverbs::tun {
 
 namespace {
 
@@ -20,15 +19,13 @@ bool lets_in(const char* name, QueueMode mode) {
 
 }  // namespace
 
-int main() {
-  return try_in_namespace([](Assumption& assumption) {
-    const Fd multi = open_queue("t0", QueueMode::Multi, Attach::Create);
-    const Fd single = open_queue("t1", QueueMode::Single, Attach::Create);
-    assumption.equal("queues attached", RouteSocket().find_link("t0").value().tun.value().queues,
-                     1U);
-    assumption.holds("second opener of a multi-queue TUN is let in",
-                     lets_in("t0", QueueMode::Multi));
-    assumption.holds("second opener of a single-queue TUN is refused",
-                     !lets_in("t1", QueueMode::Single));
-  });
+void tun_second_opener(Assumption& assumption) {
+  const Fd multi = open_queue("t0", QueueMode::Multi, Attach::Create);
+  const Fd single = open_queue("t1", QueueMode::Single, Attach::Create);
+  assumption.equal("queues attached", RouteSocket().find_link("t0").value().tun.value().queues, 1U);
+  assumption.holds("second opener of a multi-queue TUN is let in", lets_in("t0", QueueMode::Multi));
+  assumption.holds("second opener of a single-queue TUN is refused",
+                   !lets_in("t1", QueueMode::Single));
 }
+
+}  // namespace ipoverbs::tun
