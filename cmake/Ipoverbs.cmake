@@ -9,11 +9,17 @@
 # The sanitizer presets read common headers precompiled (IPOVERBS_PRECOMPILE): half of what a test takes to
 # compile is GoogleTest and the standard library. GCC's presets do not, so that a file which forgot an
 # include still fails to compile.
+#
+# For the same reason files of one target are compiled several at a time, as one (IPOVERBS_UNITY): "all" in
+# the sanitizer presets; "tests" in the release preset, where what is shipped is compiled a file at a time. To
+# the compiler the anonymous namespaces of a target's files are then one: what two of them need stands in a
+# header, and of two things with the same name one gets a better name.
 
 set(IPOVERBS_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
 set(IPOVERBS_OPTIMISE -O2 -g1 CACHE STRING "Optimisation and debug information")
 set(IPOVERBS_TEST_OPTIMISE "" CACHE STRING "Optimisation of the tests' own files, where it is another")
 option(IPOVERBS_PRECOMPILE "Precompile common headers" OFF)
+set(IPOVERBS_UNITY "" CACHE STRING "Files compiled several at a time: all, tests (what is under tests/), or empty")
 option(IPOVERBS_FUZZERS "Build the fuzzers (needs Clang)" OFF)
 
 set(CMAKE_CXX_STANDARD 23)
@@ -22,6 +28,14 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 # Assertions stay on in the shipped build: they stand outside the per-byte loops and cost nothing
 # that a benchmark can see.
 list(JOIN IPOVERBS_OPTIMISE " " CMAKE_CXX_FLAGS_RELWITHDEBINFO)
+
+if(NOT IPOVERBS_UNITY MATCHES "^(all|tests|)$")
+  message(FATAL_ERROR "IPOVERBS_UNITY is \"${IPOVERBS_UNITY}\": neither all nor tests nor empty")
+elseif(IPOVERBS_UNITY STREQUAL "all")
+  set(CMAKE_UNITY_BUILD ON)
+endif()
+# All at once would be least work in sum, but the daemon's files would then keep one processor for a minute.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
 
 find_program(CCACHE ccache)
 if(CCACHE AND IPOVERBS_PRECOMPILE)
