@@ -8,8 +8,11 @@
 #include <map>
 #include <numeric>
 #include <sstream>
+#include <utility>
 
 #include <boost/program_options/errors.hpp>
+#include <boost/program_options/option.hpp>
+#include <boost/program_options/options_description.hpp>
 #include <boost/program_options/parsers.hpp>
 #include <boost/program_options/value_semantic.hpp>
 #include <fmt/format.h>
@@ -64,7 +67,28 @@ void refuse_form(std::string_view line, const std::string& place) {
   }
 }
 
+// `place` is "" for the command line.
+Setting to_setting(const po::option& option, const std::string& place, const std::string& command) {
+  if (option.position_key >= 0) {
+    throw UsageError(fmt::format("unexpected argument {}; '{} --help' shows the usage",
+                                 quote(option.value.at(0)), command));
+  }
+  Setting setting{option.string_key, "",
+                  place.empty() ? "--" + option.string_key : place + ": " + option.string_key};
+  if (option.value.empty()) return setting;  // a flag
+  setting.value = trim(option.value[0]);
+  // The library lets an option swallow the next one.
+  const bool swallowed =
+      option.original_tokens.size() > 1 && option.original_tokens[1].starts_with("--");
+  if (swallowed || setting.value.empty()) refuse(setting.origin, "a value is missing");
+  return setting;
+}
+
 }  // namespace
+
+struct Grammar::Description {
+  po::options_description options{80, 44};
+};
 
 std::string quote(std::string_view text) {
   constexpr std::size_t kMaxShown = 60;
@@ -84,7 +108,8 @@ void refuse(const std::string& origin, std::string_view what) {
 }
 
 Grammar::Grammar(std::string_view command, const std::vector<KeyGroup>& groups)
-    : command_(command), description_(80, 44) {
+    : command_(command) {
+  auto description = std::make_shared<Description>();
   for (const KeyGroup& group : groups) {
     po::options_description part(std::string(group.title), 80, 44);
     for (const Key& key : group.keys) {
@@ -99,13 +124,14 @@ Grammar::Grammar(std::string_view command, const std::vector<KeyGroup>& groups)
                            help.c_str());
       }
     }
-    description_.add(part);
+    description->options.add(part);
   }
+  description_ = std::move(description);
 }
 
 std::string Grammar::help() const {
   std::ostringstream text;
-  text << description_;
+  text << description_->options;
   return text.str();
 }
 
@@ -123,23 +149,6 @@ std::string Grammar::unknown(std::string_view name) const {
   return fmt::format("unknown option {}; '{} --help' lists the options", quote(name), command_);
 }
 
-// `place` is "" for the command line.
-Setting Grammar::to_setting(const po::option& option, const std::string& place) const {
-  if (option.position_key >= 0) {
-    throw UsageError(fmt::format("unexpected argument {}; '{} --help' shows the usage",
-                                 quote(option.value.at(0)), command_));
-  }
-  Setting setting{option.string_key, "",
-                  place.empty() ? "--" + option.string_key : place + ": " + option.string_key};
-  if (option.value.empty()) return setting;  // a flag
-  setting.value = trim(option.value[0]);
-  // The library lets an option swallow the next one.
-  const bool swallowed =
-      option.original_tokens.size() > 1 && option.original_tokens[1].starts_with("--");
-  if (swallowed || setting.value.empty()) refuse(setting.origin, "a value is missing");
-  return setting;
-}
-
 // Errors of the library become ours here.
 std::vector<Setting> Grammar::run_parser(const std::vector<std::string>& tokens,
                                          const std::string& place) const {
@@ -149,8 +158,10 @@ std::vector<Setting> Grammar::run_parser(const std::vector<std::string>& tokens,
   const auto bare = [](std::string name) { return name.erase(0, name.find_first_not_of('-')); };
   try {
     std::vector<Setting> settings;
-    const auto parsed = po::command_line_parser(tokens).options(description_).style(kStyle).run();
-    for (const po::option& option : parsed.options) settings.push_back(to_setting(option, place));
+    const auto parsed =
+        po::command_line_parser(tokens).options(description_->options).style(kStyle).run();
+    for (const po::option& option : parsed.options)
+      settings.push_back(to_setting(option, place, command_));
     return settings;
   } catch (const po::unknown_option& e) {
     throw UsageError(prefix + unknown(bare(e.get_option_name())));

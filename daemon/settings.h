@@ -15,13 +15,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <boost/program_options/option.hpp>
-#include <boost/program_options/options_description.hpp>
 
 namespace ipoverbs::daemon {
 
@@ -68,9 +66,10 @@ class Grammar {
   [[nodiscard]] std::string help() const;
 
  private:
+  // The library's. Its headers take longer to compile than most files that want settings.
+  struct Description;
+
   [[nodiscard]] Setting parse_line(std::string_view line, const std::string& place) const;
-  [[nodiscard]] Setting to_setting(const boost::program_options::option& option,
-                                   const std::string& place) const;
   [[nodiscard]] std::vector<Setting> run_parser(const std::vector<std::string>& tokens,
                                                 const std::string& place) const;
   void refuse_repetition(const std::vector<Setting>& settings) const;
@@ -79,7 +78,7 @@ class Grammar {
 
   std::string command_;
   std::vector<Key> keys_;
-  boost::program_options::options_description description_;
+  std::shared_ptr<const Description> description_;
 };
 
 // Throws UsageError that names `path` if it cannot be read or is larger than kMaxConfig.
