@@ -12,8 +12,9 @@
 //   - a tick, five times a second or as often as the options' times need: keepalives, dead peers,
 //     gauges
 //
-// A packet that comes after a pause is most likely alone: it is read and sent without asking the
-// TUN for a second one, which costs a system call; if there is one, the next turn reads all.
+// To find the TUN empty costs a system call. So where packets come alone, one is read and sent
+// without asking for a second, but for each eighth turn; where that finds one, turns read all that
+// there is until one finds a packet alone again.
 //
 // When a turn left nothing to be done (fewer completions than were asked for, the TUN read until it
 // was empty) and no work was seen for options.spin, the worker arms the completion queue, polls it
@@ -252,7 +253,8 @@ class Worker {
   bool tun_failed_ = false;  // a read failed: not tried again before the next tick
   TimePoint now_{};          // of this turn
   TimePoint last_work_{};
-  TimePoint last_packet_{};  // was read from the TUN
+  bool packets_in_batches_ = false;  // the TUN had more than one packet when that was looked for
+  std::uint32_t lone_turns_ = 0;     // that took that not to be so; wraps
   TimePoint next_tick_{};
 
   Counters counters_;

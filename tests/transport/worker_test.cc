@@ -30,6 +30,10 @@ using testing::IsEmpty;
 
 constexpr std::size_t kFirstReceive = 32;  // slots of a peer that are receives
 
+const Bytes kOut = ip_packet("10.77.0.1", "10.77.0.2", to_bytes("out"));
+const Bytes kIn = ip_packet("10.77.0.2", "10.77.0.1", to_bytes("in"));
+const Bytes kToAll = ip_packet("10.77.0.1", "224.0.0.5", to_bytes("to all"));
+
 // A far end and the queue pair that leads to it. Peer i is 192.0.2.<2+i>, 10.77.0.<2+i> and
 // fd77::<2+i>.
 struct Peer {
@@ -118,6 +122,13 @@ class WorkerTest : public testing::Test, public verbs::EventHandler {
     ASSERT_TRUE(tun.send(packet, header));
     turns();
   }
+  // The worker reads packets one by one until it finds several, up to the eighth turn. Returns how
+  // many it has read.
+  std::uint64_t come_together() {
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(tun.send(kOut));
+    while (counter(Counter::TunRxPackets) < 10) worker->turn(now);
+    return counter(Counter::TunRxPackets);
+  }
   // The peer sends; the worker has not looked yet.
   void come_from(std::size_t i, const Bytes& packet) {
     Bytes frame(frame_size(packet.size()));
@@ -153,10 +164,6 @@ class WorkerTest : public testing::Test, public verbs::EventHandler {
   std::deque<Peer> peers;  // their queue pairs go before the worker's completion queue
 };
 
-const Bytes kOut = ip_packet("10.77.0.1", "10.77.0.2", to_bytes("out"));
-const Bytes kIn = ip_packet("10.77.0.2", "10.77.0.1", to_bytes("in"));
-const Bytes kToAll = ip_packet("10.77.0.1", "224.0.0.5", to_bytes("to all"));
-
 // Refuses every send of the queue pair's device.
 void refuse_sends(const verbs::Connection& connection) {
   connection.queue_pair()->context->ops.post_send = [](ibv_qp*, ibv_send_wr* list,
@@ -174,6 +181,31 @@ TEST_F(WorkerTest, NothingIsDropped) {
   turns();
   EXPECT_EQ(tun.receive(), kIn);
   EXPECT_THAT(drops(), IsEmpty());
+}
+
+TEST_F(WorkerTest, PacketsThatWaitAreReadTogetherHoweverLongATurnTakes) {
+  start({100});
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(tun.send(kOut));
+  for (int i = 0; i < 8; ++i) worker->turn(now += std::chrono::milliseconds(1));
+  EXPECT_EQ(counter(Counter::TunRxPackets), 20U);
+}
+
+TEST_F(WorkerTest, AfterPacketsThatCameTogetherTheNextTurnReadsAllAgain) {
+  start({100});
+  const std::uint64_t before = come_together();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(tun.send(kOut));
+  worker->turn(now);
+  EXPECT_EQ(counter(Counter::TunRxPackets), before + 3);
+}
+
+TEST_F(WorkerTest, AfterALonePacketTheNextTurnReadsOne) {
+  start({100});
+  const std::uint64_t before = come_together();
+  ASSERT_TRUE(tun.send(kOut));
+  worker->turn(now);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(tun.send(kOut));
+  worker->turn(now);
+  EXPECT_EQ(counter(Counter::TunRxPackets), before + 2);
 }
 
 TEST_F(WorkerTest, APeerWithoutCreditBesideOthers_ItsQueueIsFull) {
@@ -265,13 +297,14 @@ TEST_F(WorkerTest, TheDeviceRefusesASend_ThePacketIsCountedAndTheSessionEnds) {
 
 TEST_F(WorkerTest, TheDeviceRefusesAChainThatHadToGoFirst_BothPacketsAreCounted) {
   options.packets_per_message = options.messages_per_doorbell = 1;
-  start({8});
-  send(kOut);  // after it, a turn reads more than one
+  start({100});
+  come_together();
+  const std::uint64_t before = counter(Counter::PeerTxPackets);
   refuse_sends(*peers[0].connection);
   ASSERT_TRUE(tun.send(kOut));
   send(kOut);
   EXPECT_THAT(drops(), ElementsAre("tx_drop_post_failed 2"));
-  EXPECT_EQ(counter(Counter::PeerTxPackets), 1U);
+  EXPECT_EQ(counter(Counter::PeerTxPackets), before);
 }
 
 TEST_F(WorkerTest, ASessionEndsWhilePacketsWait) {
