@@ -23,7 +23,7 @@
 // give an attempt up destroys the Connection, in any state, which sends what the protocol asks for
 // (REJ, DREQ) and never blocks for long.
 //
-// Threads. One control thread calls everything here except where a function says "worker". The raw
+// Threads. One control thread calls everything here except where a function says otherwise. The raw
 // queues are used by the worker that owns them, at the same time. Destroying a Connection while its
 // completion queue is being polled is allowed once nobody posts to its queue pair any more;
 // completions of a destroyed queue pair may still be polled, so a caller tells sessions apart by
@@ -218,7 +218,8 @@ class Device {
   // (rdma-statistic(8)).
   [[nodiscard]] virtual std::vector<CounterValue> counters() const { return {}; }
 
-  // `memory` must stay mapped while the region lives. Throws SystemError; where the limit on locked
+  // Any thread: a worker's receives grow with its sessions. `memory` must stay mapped while the
+  // region lives. Throws SystemError; where the limit on locked
   // memory is what failed it, here and in the two below, UsageError with RLIMIT_MEMLOCK's present
   // value and the need.
   [[nodiscard]] virtual std::unique_ptr<MemoryRegion> register_memory(

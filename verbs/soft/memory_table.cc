@@ -5,6 +5,7 @@
 namespace ipoverbs::verbs::soft {
 
 std::optional<LocalKey> MemoryTable::add(std::span<std::byte> memory) {
+  const std::scoped_lock lock(mutex_);
   for (std::uint32_t i = 0; i < kSlots; ++i) {
     Slot& slot = (*slots_)[i];
     if (slot.key.load(std::memory_order_relaxed) != 0) continue;
@@ -20,6 +21,7 @@ std::optional<LocalKey> MemoryTable::add(std::span<std::byte> memory) {
 }
 
 void MemoryTable::remove(LocalKey key) {
+  const std::scoped_lock lock(mutex_);
   (*slots_)[(key.value() >> kGenerationBits) - 1].key.store(0, std::memory_order_release);
 }
 

@@ -1,8 +1,9 @@
 // Registered memory, found by local key.
 //
-// The control thread registers and deregisters; workers look keys up at the same time, without a
-// lock: a slot's key is written last and cleared first. A key names its slot and how often the slot
-// was used, so that the key of memory that is gone is not taken for that of new memory soon.
+// Any thread registers and deregisters, one at a time; workers look keys up at the same time,
+// without a lock: a slot's key is written last and cleared first. A key names its slot and how
+// often the slot was used, so that the key of memory that is gone is not taken for that of new
+// memory soon.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -24,9 +26,9 @@ class MemoryTable {
   static constexpr std::uint32_t kSlots = 1024;
   MemoryTable() : slots_(std::make_unique<std::array<Slot, kSlots>>()) {}
 
-  // Control thread. nullopt when all slots are taken.
+  // Any thread. nullopt when all slots are taken.
   [[nodiscard]] std::optional<LocalKey> add(std::span<std::byte> memory);
-  // Control thread; nobody may use the memory any more.
+  // Any thread; nobody may use the memory any more.
   void remove(LocalKey key);
   // Any thread: whether all of `sge` is registered under its key. Zero bytes always are.
   [[nodiscard]] bool covers(const ibv_sge& sge) const noexcept;
@@ -39,6 +41,7 @@ class MemoryTable {
     std::atomic<std::uint64_t> size{0};
     std::uint32_t generation = 0;
   };
+  std::mutex mutex_;  // who writes a slot
   std::unique_ptr<std::array<Slot, kSlots>> slots_;
 };
 

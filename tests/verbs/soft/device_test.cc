@@ -4,10 +4,13 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -501,6 +504,30 @@ TEST_P(DeviceTest, DestroyedWhileItsQueueIsPolled) {
   }
   stop = true;
   worker.join();
+}
+
+// As two workers do whose sessions come at once.
+TEST_P(DeviceTest, TwoThreadsRegisterMemoryAtOnce) {
+  open();
+  constexpr std::size_t kEach = 400;
+  std::array<std::vector<std::unique_ptr<MemoryRegion>>, 2> regions;
+  std::atomic<int> ready{0};
+  const auto fill = [&](std::vector<std::unique_ptr<MemoryRegion>>& own) {
+    ++ready;
+    while (ready < 2) continue;
+    for (std::size_t i = 0; i < kEach; ++i) {
+      own.push_back(a_->device->register_memory(a_->memory));
+    }
+  };
+  std::thread other([&] { fill(regions[1]); });
+  fill(regions[0]);
+  other.join();
+
+  std::set<std::uint32_t> keys;
+  for (const auto& own : regions) {
+    for (const auto& region : own) keys.insert(region->local_key().value());
+  }
+  EXPECT_EQ(keys.size(), 2 * kEach);
 }
 
 // --- opening ---
