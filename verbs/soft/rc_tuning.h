@@ -19,10 +19,13 @@ struct RcTuning {
   // Below `probe`, or the other side would ask again.
   Duration ack_delay = std::chrono::milliseconds(4);
   // Nothing sent for so long, or for two round trips if that is longer, with packets unanswered:
-  // the last of them is sent again, asking (as RFC 8985's tail loss probe).
+  // the last of them is sent again, asking (as RFC 8985's tail loss probe). Doubles with the
+  // timeout; not before a round trip was measured, which it would spoil.
   Duration probe = std::chrono::milliseconds(8);
-  // Least time to wait for an answer before everything unanswered is sent again: a busy host may
-  // not schedule the other side for some milliseconds. Doubles each time.
+  // Least time beyond a round trip to wait for an answer before everything unanswered is sent
+  // again: a busy host may not schedule the other side for some milliseconds. Doubles each time,
+  // until a round trip has been measured again: an answer to what was sent twice says nothing of it
+  // (Karn's rule; RFC 6298, section 5).
   Duration min_timeout = std::chrono::milliseconds(12);
   // The same before a round trip was measured.
   Duration first_timeout = std::chrono::milliseconds(20);

@@ -156,6 +156,7 @@ void Requester::acknowledge(Psn up_to, TimePoint now) noexcept {
   if (timing_ && before(timed_, up_to)) {
     rtt_.sample(now - timed_at_, config_.tuning.ack_delay);
     timing_ = false;
+    backoff_ = 0;
   }
   std::uint64_t bytes = 0;
   while (unacked_ != up_to) {
@@ -274,19 +275,19 @@ void Requester::go_back() noexcept {
 Duration Requester::answer_timeout() const noexcept {
   const RcTuning& tuning = config_.tuning;
   const Duration longest = ack_timeout_.value_or(tuning.max_timeout);
-  const Duration once =
-      rtt_.measured() ? std::max(rtt_.timeout(), tuning.min_timeout) : tuning.first_timeout;
-  return std::min(once * (std::int64_t{1} << std::min(silences_, 10U)), longest);
+  const Duration once = rtt_.measured() ? rtt_.timeout(tuning.min_timeout) : tuning.first_timeout;
+  return std::min(once * backed_off(), longest);
 }
 
 Duration Requester::probe_after() const noexcept {
-  return std::max(config_.tuning.probe, 2 * rtt_.smoothed());
+  return std::max(config_.tuning.probe, 2 * rtt_.smoothed()) * backed_off();
 }
 
 std::optional<TimePoint> Requester::deadline() const noexcept {
   if (rnr_until_) return rnr_until_;
   if (!outstanding()) return std::nullopt;
-  return probed_ ? answer_due_ : std::min(answer_due_, last_sent_ + probe_after());
+  if (probed_ || !rtt_.measured()) return answer_due_;
+  return std::min(answer_due_, last_sent_ + probe_after());
 }
 
 bool Requester::exhausted(TimePoint now) const noexcept {
@@ -303,19 +304,25 @@ Requester::Failure Requester::on_timer(TimePoint now) noexcept {
     return {};
   }
   if (!outstanding()) return {};
-  if (now >= answer_due_) {
+  const bool due = now >= answer_due_;
+  if (due && (asked_under_way_ || probed_)) {
     ++silences_;
+    ++backoff_;
     ++counters_.timeouts;
     if (exhausted(now)) return IBV_WC_RETRY_EXC_ERR;
-    window_.on_timeout();
+    // Before a round trip was measured it was the timeout that was wrong, most likely, and little
+    // is under way.
+    if (rtt_.measured()) window_.on_timeout();
     recovering_ = true;
     recovered_ = sent_end_;
     went_back_to_.reset();
     go_back();
     answer_due_ = now + answer_timeout();
-  } else if (!probed_ && now >= last_sent_ + probe_after()) {
+  } else if (due || (!probed_ && rtt_.measured() && now >= last_sent_ + probe_after())) {
+    // Where nobody asked, no answer is late: it is asked for.
     probed_ = true;
     probe_now_ = true;
+    if (due) answer_due_ = now + answer_timeout();
   }
   return {};
 }

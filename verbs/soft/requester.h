@@ -112,6 +112,10 @@ class Requester {
 
   [[nodiscard]] Duration answer_timeout() const noexcept;
   [[nodiscard]] Duration probe_after() const noexcept;
+  // What timers are multiplied by.
+  [[nodiscard]] std::int64_t backed_off() const noexcept {
+    return std::int64_t{1} << std::min(backoff_, 10U);
+  }
   [[nodiscard]] bool exhausted(TimePoint now) const noexcept;
 
   SendQueue& queue_;
@@ -146,6 +150,7 @@ class Requester {
   TimePoint answered_;          // when it last answered, or had nothing to answer
   TimePoint answer_due_;        // meaningful while outstanding()
   std::uint32_t silences_ = 0;  // timeouts since answered_
+  std::uint32_t backoff_ = 0;   // timeouts since a round trip was measured
   std::optional<TimePoint> rnr_until_;
   std::uint32_t rnr_count_ = 0;  // about unacked_
   bool recovering_ = false;      // from a loss, until recovered_ is acknowledged

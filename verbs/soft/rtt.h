@@ -32,8 +32,11 @@ class RttEstimator {
 
   [[nodiscard]] bool measured() const { return measured_; }
   [[nodiscard]] Duration smoothed() const { return smoothed_; }
-  // srtt + 4 rttvar.
-  [[nodiscard]] Duration timeout() const { return smoothed_ + 4 * variation_; }
+  // srtt + 4 rttvar, and `margin` above srtt at least: round trips that hardly vary say nothing of
+  // how late an answer may be.
+  [[nodiscard]] Duration timeout(Duration margin) const {
+    return smoothed_ + std::max(4 * variation_, margin);
+  }
 
  private:
   Duration shortest_{};

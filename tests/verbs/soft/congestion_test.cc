@@ -1,4 +1,6 @@
 // A bulk transfer over a line that marks what queues (ECN), on the virtual clock.
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "tests/verbs/soft/sim_network.h"
@@ -27,6 +29,7 @@ class CongestionTest : public testing::Test {
     receiver_ = &network_->b.add_queue_pair(setup);
     Network::Connect how;
     how.mtu = 4096;
+    how.ack_timeout = 17;
     network_->connect(*sender_, *receiver_, how);
     const auto [source, source_key] = network_->a.memory(kSize);
     const auto [sink, sink_key] = network_->b.memory(kSize);
@@ -110,6 +113,32 @@ TEST_F(CongestionTest, EverythingMarkedStillMoves) {
   EXPECT_GE(carry(20ms), 20U);
   EXPECT_LE(sender_->requester().window().bytes(), 8 * (4096 + SendWindow::kPacketCost));
 }
+
+// A line with a long way: what is measured of it is far from what timers begin with.
+class LongWayTest : public CongestionTest, public testing::WithParamInterface<Duration> {
+ protected:
+  void make_long() {
+    make(Duration::max());
+    for (End* end : {&network_->a, &network_->b}) end->wire.set_latency(GetParam() / 2);
+  }
+  [[nodiscard]] const RequesterCounters& sent() const { return sender_->requester().counters(); }
+};
+
+TEST_P(LongWayTest, TheWindowIsFullAndNothingIsSentTwice) {
+  make_long();
+  static_cast<void>(carry(40 * GetParam()));  // the first timeouts are too early
+  const std::uint64_t timeouts = sent().timeouts;
+  const std::uint64_t resent = sent().resent;
+  const std::uint64_t arrived = carry(40 * GetParam());
+  // Of a window of 1 MiB a round trip, less what packets cost beside their payload.
+  EXPECT_GE(arrived, 40U * 16 * 7 / 10);
+  EXPECT_LE(timeouts, 4U);
+  EXPECT_EQ(sent().timeouts, timeouts);
+  EXPECT_EQ(sent().resent, resent);
+}
+
+INSTANTIATE_TEST_SUITE_P(RoundTrips, LongWayTest, testing::Values(5ms, 25ms, 100ms),
+                         [](const auto& trip) { return std::to_string(trip.param / 1ms) + "ms"; });
 
 }  // namespace
 }  // namespace ipoverbs::verbs::soft

@@ -471,23 +471,23 @@ TEST_F(EngineTest, ArmingAQueueThatIsNotEmptyRings) {
 }
 
 TEST_F(EngineTest, WhileArmedTheAlarmIsKeptAtTheNextTimer) {
-  constexpr Duration kProbe = RcTuning{}.probe;
+  constexpr Duration kTimeout = RcTuning{}.first_timeout;
   make();
   End& a = network_->a;
   ASSERT_EQ(send(1, 0, 1), 0);
   EXPECT_FALSE(a.alarm);
   ASSERT_EQ(ibv_req_notify_cq(&a.worker, 0), 0);
-  EXPECT_EQ(a.alarm, TimePoint{} + kProbe);
+  EXPECT_EQ(a.alarm, TimePoint{} + kTimeout);
   a.alarm.reset();
-  network_->clock.advance_to(TimePoint{} + kProbe / 2);
+  network_->clock.advance_to(TimePoint{} + kTimeout / 2);
   ASSERT_EQ(send(2, 0, 1), 0);  // later than what is set: left alone
   EXPECT_FALSE(a.alarm);
-  network_->clock.advance_to(TimePoint{} + kProbe + kProbe / 2);
+  network_->clock.advance_to(TimePoint{} + kTimeout + kTimeout / 2);
   ASSERT_EQ(send(3, 0, 1), 0);
-  EXPECT_EQ(a.alarm, TimePoint{} + kProbe);  // overdue: at once
+  EXPECT_EQ(a.alarm, TimePoint{} + kTimeout);  // overdue: at once
   a.alarm.reset();
   a.worker.disarm();
-  network_->clock.advance_to(TimePoint{} + 9 * kProbe);
+  network_->clock.advance_to(TimePoint{} + 9 * kTimeout);
   ASSERT_EQ(send(4, 0, 1), 0);
   EXPECT_FALSE(a.alarm);
 }

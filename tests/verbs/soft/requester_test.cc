@@ -48,6 +48,12 @@ class RequesterTest : public testing::Test {
   }
   void post_signaled(std::uint64_t id, std::size_t length) { post(id, length, IBV_SEND_SIGNALED); }
 
+  // The message with PSN 10 goes there and back in no time.
+  void measure_a_round_trip() {
+    post(0, 1);
+    EXPECT_EQ(sent(), "only 10 A");
+    hear(ack(10));
+  }
   // What is sent now.
   std::string sent() {
     failure_ = requester_->transmit(now_, path_, burst_);
@@ -262,17 +268,65 @@ TEST_F(RequesterTest, AckBeyondWhatIsToBeSentAgainSkipsIt) {
 }
 
 TEST_F(RequesterTest, SilenceDrawsAProbeThenEverythingAgain) {
+  measure_a_round_trip();
   post_signaled(1, 1);
   post_signaled(2, 2 * kMtu);
-  EXPECT_EQ(sent(), "only 10, first 11, last 12 A");
+  EXPECT_EQ(sent(), "only 11, first 12, last 13 A");
   EXPECT_EQ(wait(), RcTuning{}.probe);
-  EXPECT_EQ(sent(), "last 12 A");
-  EXPECT_EQ(wait(), RcTuning{}.first_timeout - RcTuning{}.probe);
-  EXPECT_EQ(sent(), "only 10, first 11, last 12 A");
+  EXPECT_EQ(sent(), "last 13 A");
+  EXPECT_EQ(wait(), RcTuning{}.min_timeout - RcTuning{}.probe);
+  EXPECT_EQ(sent(), "only 11, first 12, last 13 A");
   EXPECT_EQ(requester_->counters().probes, 1U);
   EXPECT_EQ(requester_->counters().timeouts, 1U);
-  hear(ack(12));
+  hear(ack(13));
   EXPECT_EQ(completed(), "1, 2");
+}
+
+// A probe would spoil the measurement that it waits for, and so would a timeout that forgot how
+// long the last one was.
+TEST_F(RequesterTest, UntilARoundTripIsMeasuredThereIsNoProbeAndTheTimeoutGrows) {
+  post(1, 1);
+  EXPECT_EQ(sent(), "only 10 A");
+  EXPECT_EQ(wait(), RcTuning{}.first_timeout);
+  EXPECT_EQ(sent(), "only 10 A");
+  hear(ack(10));  // to which of the two?
+  now_ += 5ms;
+  post_signaled(2, 1);
+  EXPECT_EQ(sent(), "only 11 A");
+  EXPECT_EQ(requester_->deadline(), now_ + 2 * RcTuning{}.first_timeout);
+  now_ += 25ms;
+  hear(ack(11));
+  EXPECT_EQ(requester_->rtt().smoothed(), 25ms);
+  EXPECT_EQ(requester_->counters().probes, 0U);
+}
+
+// A line on which every round trip takes as long: no answer is late before a margin.
+TEST_F(RequesterTest, AnAnswerThatNobodyAskedForIsNotLate) {
+  for (std::uint32_t psn = 10; psn < 30; ++psn) {
+    post_signaled(psn, 1);
+    EXPECT_EQ(sent(), fmt::format("only {} A", psn));
+    now_ += 50ms;
+    hear(ack(psn));
+  }
+  post_signaled(30, 1);
+  post(31, 1);
+  EXPECT_EQ(sent(), "only 30, only 31 A");
+  now_ += 50ms;
+  hear(ack(31));
+  post(32, 1);
+  EXPECT_EQ(sent(), "only 32 A");
+  now_ += 1ms;
+  post(33, 1);
+  EXPECT_EQ(sent(), "only 33");
+  now_ += 49ms;
+  hear(ack(32));
+  EXPECT_GE(wait(), 0ms);
+  EXPECT_EQ(sent(), "only 33 A");
+  now_ += 50ms;
+  hear(ack(33));
+  EXPECT_TRUE(requester_->idle());
+  EXPECT_EQ(requester_->counters().timeouts, 0U);
+  EXPECT_EQ(requester_->counters().resent, 0U);
 }
 
 TEST_F(RequesterTest, ProbeAsksForWhatNobodyAskedAbout) {
@@ -299,11 +353,11 @@ TEST_F(RequesterTest, TimeoutFollowsTheRoundTripAndDoubles) {
   hear(ack(10));
   post(2, 1);
   EXPECT_EQ(sent(), "only 11 A");
-  EXPECT_EQ(wait(), 12ms);  // 4 + 4 * 2
+  EXPECT_EQ(wait(), 16ms);  // 4 and the margin of 12, which is more than 4 * 2
   EXPECT_EQ(sent(), "only 11 A");
-  EXPECT_EQ(wait(), 24ms);
+  EXPECT_EQ(wait(), 32ms);
   EXPECT_EQ(sent(), "only 11 A");
-  EXPECT_EQ(wait(), 48ms);
+  EXPECT_EQ(wait(), 64ms);
   EXPECT_EQ(sent(), "only 11 A");
   EXPECT_EQ(wait(), *ack_timeout(14));
 }

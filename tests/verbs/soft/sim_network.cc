@@ -61,7 +61,7 @@ void SimWire::carry(std::vector<std::byte> bytes, std::size_t segment, std::uint
   }
   peer_->backlog_ += bytes.size();
   peer_->largest_backlog_ = std::max(peer_->largest_backlog_, peer_->backlog_);
-  peer_->arriving_.push_back({free_at_ + kLatency, std::move(bytes), segment, traffic_class});
+  peer_->arriving_.push_back({free_at_ + latency_, std::move(bytes), segment, traffic_class});
 }
 
 std::span<const Received> SimWire::receive(TimePoint now) noexcept {

@@ -37,13 +37,14 @@ class Clock : public TimeSource {
 // One end's connector. What is sent is kept by the peer until it has arrived.
 class SimWire : public Wire {
  public:
-  static constexpr Duration kLatency = std::chrono::microseconds(20);
   static constexpr std::int64_t kBitsPerNanosecond = 10;
 
   void connect(SimWire& peer, const Endpoint& local) {
     peer_ = &peer;
     local_ = local;
   }
+  // One way.
+  void set_latency(Duration latency) { latency_ = latency; }
   // Bytes that may wait to be received; what comes beyond is lost.
   void limit_buffer(std::size_t bytes) { buffer_limit_ = bytes; }
   // What waits for the line for longer than `queued` is marked, if it is capable of that.
@@ -75,6 +76,7 @@ class SimWire : public Wire {
              TimePoint now);
 
   SimWire* peer_ = nullptr;
+  Duration latency_ = std::chrono::microseconds(20);
   Endpoint local_;
   TimePoint free_at_{};  // when the line has sent all so far
   std::deque<Arrival> arriving_;
