@@ -22,7 +22,9 @@
 // side does not repost, the other side can have caused two of them; the keepalive is one more, and
 // what tells of capabilities withdrawn, at most once a tick, the last. When the pool has less than
 // half a window, a grant of its own is sent only to who has half of kInitialCredits left, or fewer:
-// as much as it has used of those is always there to be granted.
+// as much as it has used of those is always there to be granted. A side that stands still for
+// seconds while its device acknowledges gets more keepalives than that: the device has them sent
+// again (rnr_retry is endless, verbs/device.h) until it runs again or the dead time is over.
 //
 // Control messages need no credit, and each takes a receive that the sessions share: a peer that
 // floods them takes what others were granted. ControlAllowance says how many a peer may send

@@ -120,7 +120,9 @@ struct QueuePairConfig {
 // What is set on every connection (ranges: rdma_connect(3), ibv_modify_qp(3)).
 struct ConnectionTimers {
   std::uint8_t retry_count = 6;  // 0..6: rdma_rxe takes 7 as endless
-  std::uint8_t rnr_retry = 6;    // 0..7, 7 endless
+  // 0..7, 7 endless: with min_rnr_timer six tries are over in 70 us, and a peer whose process
+  // stands still uses up the receives for Control messages in seconds. Who is dead, dead_time says.
+  std::uint8_t rnr_retry = 7;
   // 4.096 us * 2^n; 17: 537 ms. With seven tries in all a peer may stand still for 3.7 s, which a
   // busy virtual machine does, before its connection is given up.
   std::uint8_t ack_timeout = 17;
