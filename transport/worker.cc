@@ -215,7 +215,12 @@ void Worker::watch_tun(bool watch) noexcept {
 void Worker::tick(TimePoint now) noexcept {
   next_tick_ = now + tick_;
   tun_failed_ = false;
+  // While this worker was not run, messages came that it has not taken yet: that is not its peers'
+  // silence.
+  const Duration missed = std::max(now - last_tick_.value_or(now) - tick_, Duration{0});
+  last_tick_ = now;
   for (const auto& link : links_) {
+    link->last_received = std::min(link->last_received + missed, now);
     link->gauges->send_credits.set(link->send_credits);
     link->gauges->receive_window.set(link->grantor.window());
     link->gauges->queued_packets.set(link->waiting.count());

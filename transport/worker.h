@@ -256,6 +256,7 @@ class Worker {
   bool packets_in_batches_ = false;  // the TUN had more than one packet when that was looked for
   std::uint32_t lone_turns_ = 0;     // that took that not to be so; wraps
   TimePoint next_tick_{};
+  std::optional<TimePoint> last_tick_;
 
   Counters counters_;
   DoorbellSizes doorbells_;

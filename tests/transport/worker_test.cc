@@ -208,6 +208,21 @@ TEST_F(WorkerTest, AfterALonePacketTheNextTurnReadsOne) {
   EXPECT_EQ(counter(Counter::TunRxPackets), before + 2);
 }
 
+// What came meanwhile waits to be taken, so the peer is not dead yet.
+TEST_F(WorkerTest, WhatTheWorkerMissedIsNotItsPeersSilence) {
+  start({8});
+  std::ignore = worker->take_reports();
+  worker->turn(now += 3 * options.dead_time);
+  EXPECT_THAT(worker->take_reports(), IsEmpty());
+  for (Duration silence{}; silence <= options.dead_time;
+       silence += std::chrono::milliseconds(200)) {
+    worker->turn(now += std::chrono::milliseconds(200));
+  }
+  const std::vector<Report> reports = worker->take_reports();
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_THAT(reports[0].why, HasSubstr("nothing was received"));
+}
+
 TEST_F(WorkerTest, APeerWithoutCreditBesideOthers_ItsQueueIsFull) {
   start({0, 8});
   for (int i = 0; i < 5; ++i) send(ip_packet("10.77.0.1", "10.77.0.2", Bytes(60000)));
