@@ -93,9 +93,11 @@ int Worker::read_tun() noexcept {
   const bool looks = packets_in_batches_ || ++lone_turns_ % kLookAgain == 0;
   const std::uint32_t most = looks ? kTunBatch : 1;
   std::uint32_t packets = 0;
+  bool stalled = false;
   while (packets < most) {
     if (!may_read() || !reading_.ensure(kMaxFrame)) {
       counters_.add(reading_.has(kMaxFrame) ? Counter::TxStallCredit : Counter::TxStallMemory);
+      stalled = true;
       break;
     }
     const std::span<std::byte> frame = reading_.next(kMaxFrame);
@@ -115,7 +117,7 @@ int Worker::read_tun() noexcept {
     }
     route(frame, static_cast<std::size_t>(n) - sizeof(tun::VirtioNetHeader));
   }
-  if (looks) packets_in_batches_ = packets > 1;
+  if (looks && !stalled) packets_in_batches_ = packets > 1;
   packets_left_ = packets == kTunBatch;
   return static_cast<int>(packets);
 }
