@@ -6,41 +6,41 @@
 
 #include "core/byte_order.h"
 #include "csum/packet.h"
+#include "transport/ip_header.h"
 
 namespace ipoverbs::transport {
 
 namespace {
 
-constexpr std::size_t kFixedHeader = 20;
 constexpr std::size_t kTotalLength = 2;
 constexpr std::size_t kFragmentField = 6;
 constexpr std::uint16_t kDontFragment = 0x4000;
 constexpr std::uint16_t kMoreFragments = 0x2000;
+constexpr std::uint16_t kOffset = 0x1fff;  // in units of 8 bytes
 constexpr std::size_t kHeaderChecksum = 10;
 // Options, RFC 791, section 3.1.
 constexpr std::byte kEndOfOptions{0};
 constexpr std::byte kNoOperation{1};
 constexpr std::byte kCopied{0x80};
 
-std::size_t header_length(std::span<const std::byte> packet) {
-  return (std::to_integer<std::size_t>(packet[0]) & 0x0f) * 4;
-}
-
 }  // namespace
 
 bool may_fragment(std::span<const std::byte> packet) noexcept {
-  const bool ipv4 = std::to_integer<unsigned>(packet[0]) >> 4 == 4;
-  return ipv4 && (load<Be16>(packet, kFragmentField).value() & kDontFragment) == 0;
+  if (ip_version(packet) != 4) return false;
+  const std::uint16_t field = load<Be16>(packet, kFragmentField).value();
+  constexpr std::size_t kLongest = 65535;  // of a datagram
+  return (field & kDontFragment) == 0 &&
+         std::size_t{8} * (field & kOffset) + packet.size() <= kLongest;
 }
 
 Fragments::Fragments(std::span<const std::byte> packet, IpMtu mtu) noexcept
-    : first_header_(packet.first(header_length(packet))),
-      payload_(packet.subspan(header_length(packet))),
+    : first_header_(packet.first(ipv4_header_length(packet))),
+      payload_(packet.subspan(ipv4_header_length(packet))),
       mtu_(mtu.value()),
-      later_header_size_(kFixedHeader) {
+      later_header_size_(kIpv4Header) {
   assert(mtu_ >= kMaxHeader + 8 && packet.size() > mtu_);
-  std::ranges::copy(packet.first(kFixedHeader), later_header_.begin());
-  copy_options(first_header_.subspan(kFixedHeader));
+  std::ranges::copy(packet.first(kIpv4Header), later_header_.begin());
+  copy_options(first_header_.subspan(kIpv4Header));
 }
 
 void Fragments::copy_options(std::span<const std::byte> options) noexcept {

@@ -7,7 +7,8 @@
 // in all but the last, in which it stays as it was. The first has all options, the others those
 // whose type says that they are copied (RFC 791, section 3.1).
 //
-// It is a fallback: each byte is copied. Nothing allocates or throws.
+// It is a fallback: each byte is copied, by the worker once more before. Nothing allocates or
+// throws.
 #pragma once
 
 #include <array>
@@ -19,6 +20,7 @@
 namespace ipoverbs::transport {
 
 // Whether `packet`, which has passed read_addresses(), is IPv4 and has DF ("don't fragment") clear.
+// A fragment that reaches beyond what a datagram can be is no packet that could be put together.
 [[nodiscard]] bool may_fragment(std::span<const std::byte> packet) noexcept;
 
 class Fragments {

@@ -161,6 +161,8 @@ TEST(MayFragment, IPv4WithoutDf) {
   EXPECT_TRUE(may_fragment(packet_of(100)));
   EXPECT_TRUE(may_fragment(packet_of(100, {}, kMoreFragments)));
   EXPECT_FALSE(may_fragment(packet_of(100, {}, 0x4000)));
+  EXPECT_TRUE(may_fragment(packet_of(100, {}, 8176)));
+  EXPECT_FALSE(may_fragment(packet_of(108, {}, 8176)));  // beyond 65,535 bytes
   EXPECT_FALSE(may_fragment(ip_packet("fd77::1", "fd77::2", Bytes(100))));
 }
 
