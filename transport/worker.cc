@@ -196,7 +196,8 @@ void Worker::sleep() noexcept {
         break;
     }
   }
-  // While it is armed nothing has come to the completion queue but ends of our own sends.
+  // While it is armed nothing has come to the completion queue but ends of our own sends: of those
+  // that were signalled, or failed, which on rdma_rxe makes no event either; a tick finds that.
   const bool ends_due =
       std::ranges::any_of(links_, [](const auto& link) { return link->sends.awaits_completion(); });
   look_ = {.completions = !armed_ || ends_due, .tun = tun_ready || !watching_tun_};

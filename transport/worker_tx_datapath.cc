@@ -117,7 +117,8 @@ int Worker::read_tun() noexcept {
     }
     route(frame, static_cast<std::size_t>(n) - sizeof(tun::VirtioNetHeader));
   }
-  if (looks && !stalled) packets_in_batches_ = packets > 1;
+  // A stall after one packet says nothing of whether more waited.
+  if (looks && (packets > 1 || !stalled)) packets_in_batches_ = packets > 1;
   packets_left_ = packets == kTunBatch;
   return static_cast<int>(packets);
 }
@@ -195,12 +196,11 @@ void Worker::send_fragments(Link& link, std::span<std::byte> frame,
   const std::span<std::byte> packet = std::span(segment_).first(header.length.value());
   std::ranges::copy(frame.subspan(kFrameHeader, packet.size()), packet.begin());
   Fragments fragments(packet, link.mtu);
-  counters_.add(Counter::TxFragments, fragments.left() - 1);
+  const std::size_t count = fragments.left();
+  counters_.add(Counter::TxFragments, count - 1);
   const std::size_t most = frame_size(link.mtu.value());
-  while (fragments.left() > 0) {
-    if (!reading_.ensure(most)) {
-      return counters_.add(Counter::TxDropQueueFull, fragments.left());
-    }
+  for (std::size_t left = count; left > 0; --left) {
+    if (!reading_.ensure(most)) return counters_.add(Counter::TxDropQueueFull, left);
     const std::span<std::byte> own = reading_.next(most);
     const std::size_t length = fragments.next(own.subspan(kFrameHeader));
     store(own, kTunOffset, tun::VirtioNetHeader{});

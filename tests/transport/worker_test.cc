@@ -139,6 +139,12 @@ class WorkerTest : public testing::Test, public verbs::EventHandler {
     std::ranges::copy(frame, raw.slot(0).begin());
     ASSERT_EQ(raw.send(0, std::vector{raw.sge(0, frame.size())}), 0);
   }
+  // The peer grants so many messages; the worker has not looked yet.
+  void grant(std::size_t i, std::uint16_t credits) {
+    support::Host& raw = peers[i].raw;
+    write_control_frame(raw.slot(0).first(kFrameHeader), credits);
+    ASSERT_EQ(raw.send(0, std::vector{raw.sge(0, kFrameHeader)}), 0);
+  }
   std::uint64_t counter(Counter name) { return worker->counters().value(name); }
   // "name value" of every drop that was counted.
   std::vector<std::string> drops() {
@@ -196,6 +202,17 @@ TEST_F(WorkerTest, AfterPacketsThatCameTogetherTheNextTurnReadsAllAgain) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(tun.send(kOut));
   worker->turn(now);
   EXPECT_EQ(counter(Counter::TunRxPackets), before + 3);
+}
+
+TEST_F(WorkerTest, SeveralPacketsAndThenNoCreditCameTogether) {
+  options.packets_per_message = 1;
+  start({10});
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(tun.send(kOut));
+  for (int i = 0; i < 8; ++i) worker->turn(now);
+  EXPECT_EQ(counter(Counter::TunRxPackets), 10U);
+  grant(0, 10);
+  worker->turn(now);
+  EXPECT_EQ(counter(Counter::TunRxPackets), 20U);
 }
 
 TEST_F(WorkerTest, AfterALonePacketTheNextTurnReadsOne) {
