@@ -7,8 +7,8 @@
 #   ipoverbs_fuzzer(NAME SOURCES ... DEPS ...)    a libFuzzer program (with IPOVERBS_FUZZERS)
 #
 # The sanitizer presets read common headers precompiled (IPOVERBS_PRECOMPILE): half of what a test takes to
-# compile is GoogleTest and the standard library. GCC's presets do not, so that a file which forgot an
-# include still fails to compile.
+# compile is GoogleTest and the standard library. GCC's presets do not, so that a file of what is shipped
+# which forgot an include still fails to compile.
 #
 # For the same reason files of one target are compiled several at a time, as one (IPOVERBS_UNITY): "all" in
 # the sanitizer presets; "tests" in the release preset, where what is shipped is compiled a file at a time. To
