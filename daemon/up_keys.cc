@@ -167,7 +167,10 @@ std::vector<Group> up_table() {
            {{"routes", "on|off", "routes to the peers' prefixes (default on)"},
             [](D d, S s) { d.routes = accept(s, parse_switch(s.value)); }},
            {{"offloads", "on|off", "TCP and UDP super-packets and partial checksums (default on)"},
-            [](D d, S s) { d.command.options.offloads = accept(s, parse_switch(s.value)); }},
+            [](D d, S s) {
+              UpOptions& o = d.command.options;
+              o.offloads = o.tun.super_packets = accept(s, parse_switch(s.value));
+            }},
            {{"workers", "N", "queues of the interface, a thread each, 1..64 (default 2)"},
             [](D d, S s) {
               d.command.options.tun.queues = number<unsigned>(s, {1, transport::kMaxWorkers});

@@ -81,8 +81,10 @@ void validate(const Config& config) {
   validate_distinct("route", routes);
 }
 
-std::uint32_t queue_packets(std::size_t queue_bytes, IpMtu mtu) {
-  const std::size_t packets = queue_bytes / std::max<std::size_t>(mtu.value(), 1);
+std::uint32_t queue_packets(const Config& config) {
+  constexpr std::size_t kSuperPacket = 65535;  // as IP's length fields allow
+  const std::size_t largest = config.super_packets ? kSuperPacket : config.mtu.value();
+  const std::size_t packets = config.queue_bytes / std::max<std::size_t>(largest, 1);
   return static_cast<std::uint32_t>(
       std::clamp<std::size_t>(packets, kMinQueuePackets, kMaxQueuePackets));
 }

@@ -47,6 +47,8 @@ struct Config {
   // How many bytes one queue may hold for a reader that does not read: at 10 Gb/s, 16 MiB are 13 ms
   // of delay. See queue_packets().
   std::size_t queue_bytes = std::size_t{16} << 20;
+  // Super-packets may be read: packets of 64 KiB wait in the queue whatever the MTU.
+  bool super_packets = true;
   std::optional<std::uint32_t> gso_max_size;      // bytes of a super-packet that is read
   std::optional<std::uint32_t> gso_max_segments;  // segments of it
 };
@@ -56,10 +58,9 @@ struct Config {
 // given twice, an address that no interface can have. Looks at nothing but its argument.
 void validate(const Config& config);
 
-// txqueuelen for `queue_bytes` bytes of packets of `mtu` bytes, within kMinQueuePackets and
-// kMaxQueuePackets. A TUN's ring counts packets, and its default of 500 packets of 65,520 bytes are
-// 32 MB. What is read as a super-packet counts as one packet whatever its size: the budget holds
-// for packets of the MTU.
-[[nodiscard]] std::uint32_t queue_packets(std::size_t queue_bytes, IpMtu mtu);
+// txqueuelen with which the largest packets of config's interface make config.queue_bytes, within
+// kMinQueuePackets and kMaxQueuePackets. A TUN's ring counts packets, and its default of 500 are 32
+// MB of super-packets.
+[[nodiscard]] std::uint32_t queue_packets(const Config& config);
 
 }  // namespace ipoverbs::tun

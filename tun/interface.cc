@@ -185,7 +185,7 @@ void Interface::Impl::configure_limits(const LinkInfo& now) {
     change({.gso_max_segments = config_.gso_max_segments},
            fmt::format("set gso_max_segs of {} to {}", name, *config_.gso_max_segments));
   }
-  const std::uint32_t wanted = queue_packets(config_.queue_bytes, config_.mtu);
+  const std::uint32_t wanted = queue_packets(config_);
   queue_length_ = now.queue_length;
   if (now.queue_length == wanted) return;
   const int error = control_->change_link(index_, {.queue_length = wanted});

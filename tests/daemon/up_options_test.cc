@@ -78,6 +78,7 @@ TEST(UpOptions, TakesEveryKey) {
   EXPECT_EQ(t.own, o.tun.addresses);
   EXPECT_EQ(show(o.tun.routes), "10.78.0.0/16 fd77::3/128");
   EXPECT_FALSE(o.offloads);
+  EXPECT_FALSE(o.tun.super_packets);
   EXPECT_EQ(o.tun.queues, 3U);
   EXPECT_EQ(o.tun.queue_bytes, 1048576U);
   ASSERT_EQ(t.peers.size(), 2U);

@@ -122,14 +122,27 @@ TEST(Validate, NothingIsGivenTwice) {
   EXPECT_EQ(complaint(config), "");
 }
 
+std::uint32_t queue_of(std::size_t bytes, std::uint32_t mtu, bool super_packets) {
+  Config config;
+  config.queue_bytes = bytes;
+  config.mtu = IpMtu(mtu);
+  config.super_packets = super_packets;
+  return queue_packets(config);
+}
+
 TEST(QueuePackets, BytesOverMtu) {
-  EXPECT_EQ(queue_packets(std::size_t{16} << 20, IpMtu(65520)), 256U);
-  EXPECT_EQ(queue_packets(1500 * 1000, IpMtu(1500)), 1000U);
+  EXPECT_EQ(queue_of(std::size_t{16} << 20, 65520, false), 256U);
+  EXPECT_EQ(queue_of(1500 * 1000, 1500, false), 1000U);
+}
+
+TEST(QueuePackets, SuperPacketsAreAsLargeWhateverTheMtu) {
+  EXPECT_EQ(queue_of(std::size_t{16} << 20, 1500, true), 256U);
+  EXPECT_EQ(queue_of(std::size_t{16} << 20, 65520, true), 256U);
 }
 
 TEST(QueuePackets, StaysBetweenFloorAndCeiling) {
-  EXPECT_EQ(queue_packets(0, IpMtu(65520)), kMinQueuePackets);
-  EXPECT_EQ(queue_packets(std::size_t{1} << 40, IpMtu(68)), kMaxQueuePackets);
+  EXPECT_EQ(queue_of(0, 65520, true), kMinQueuePackets);
+  EXPECT_EQ(queue_of(std::size_t{1} << 40, 68, false), kMaxQueuePackets);
 }
 
 }  // namespace

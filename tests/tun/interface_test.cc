@@ -118,6 +118,7 @@ TEST_F(InterfaceTest, QueueLengthComesFromBytes) {
   Config config = test_config();
   config.mtu = IpMtu(1500);
   config.queue_bytes = 1500 * 700;
+  config.super_packets = false;
   const Interface t0 = create(config);
   EXPECT_EQ(t0.queue_length(), 700U);
   EXPECT_EQ(RouteSocket().find_link("t0").value().queue_length, 700U);
