@@ -12,7 +12,9 @@
 //
 // What tells of a loss: a NAK, whose PSN also acknowledges all before it; or silence. Silence is
 // timed from measured round trips (RcTuning), far below the connection's ACK timeout, which bounds
-// it: first one packet is sent again to ask, then everything.
+// it: first one packet is sent again to ask, then everything. Before a round trip was measured
+// there is no asking, which would spoil the measurement; what nobody asked about is always asked
+// for first.
 //
 // Congestion: a loss and a notification (CNP) both shrink the window (SendWindow), once for all
 // that was then under way.
@@ -30,6 +32,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
